@@ -1,0 +1,1 @@
+"""The emulated device and what runs on it; imports no compiler."""

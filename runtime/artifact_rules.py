@@ -1,0 +1,135 @@
+"""What holds in every artifact that a device can run, beside the types: indices, places, sizes."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .isa import TOKEN_IDS
+from .numerics.dtype import DType
+from .plan import ALIGNMENT, BORDERS, MOST_ARGUMENTS, ROLES, Kernel, Launch, Plan, Tensor, TensorRef
+
+if TYPE_CHECKING:
+    from .artifact import Artifact
+
+_DTYPES = {dtype.label for dtype in DType if dtype is not DType.I64}
+
+
+def problems(artifact: "Artifact") -> list[str]:
+    """Every broken rule, as `<part>: <what was found>; <what was expected>`; empty for a sound artifact."""
+    found = [p for tensor in artifact.tensors for p in _tensor(tensor, artifact)]
+    if found:
+        return found  # the rules below need sizes
+    found += [p for kernel in artifact.kernels for p in _kernel(kernel, artifact)]
+    found += _places(artifact)
+    found += [f"weight {name}: has no tensor" for name in sorted(artifact.weights.keys() - _names(artifact, "weight"))]
+    found += [p for number, plan in enumerate(artifact.plans) for p in _plan(plan, f"plan {number}", artifact)]
+    if not artifact.plans:
+        found.append("no plan; at least one was expected")
+    if not 0 <= artifact.cores <= artifact.target.cores:
+        found.append(f"{artifact.cores} cores; {artifact.target.name} has {artifact.target.cores}")
+    if artifact.nbytes > artifact.target.gm_bytes:
+        found.append(f"{artifact.nbytes} bytes of global memory; {artifact.target.name} has {artifact.target.gm_bytes}")
+    return found
+
+
+def _names(artifact: "Artifact", role: str) -> set[str]:
+    return {tensor.name for tensor in artifact.tensors if tensor.role == role}
+
+
+def _tensor(tensor: Tensor, artifact: "Artifact") -> Iterator[str]:
+    part = f"tensor {tensor.name}"
+    if tensor.dtype not in _DTYPES:
+        yield f"{part}: type {tensor.dtype}; one of {', '.join(sorted(_DTYPES))} was expected"
+        return
+    if tensor.role not in ROLES:
+        yield f"{part}: role {tensor.role}; one of {', '.join(ROLES)} was expected"
+    if tensor.offset % ALIGNMENT or tensor.offset < 0:
+        yield f"{part}: offset {tensor.offset}; a multiple of {ALIGNMENT} was expected"
+    if tensor.role in ("input", "output") and tensor.dtype not in BORDERS.get(tensor.border, ()):
+        yield f"{part}: border type {tensor.border or 'none'} of {tensor.dtype}; see docs/program.md §4"
+    if tensor.role == "weight":
+        array = artifact.weights.get(tensor.name)
+        if array is None:
+            yield f"{part}: has no weights"
+        elif array.shape != tensor.shape or array.dtype not in _weight_dtypes(DType.parse(tensor.dtype)):
+            found, expected = f"{array.dtype}{list(array.shape)}", f"{tensor.dtype}{list(tensor.shape)}"
+            yield f"{part}: weights of {found}; {expected} was expected"
+
+
+def _weight_dtypes(dtype: DType) -> tuple[object, ...]:
+    return (np.dtype(np.bool_), np.dtype(np.uint8)) if dtype is DType.B8 else (dtype.numpy,)
+
+
+def _kernel(kernel: Kernel, artifact: "Artifact") -> Iterator[str]:
+    part, target = f"kernel {kernel.name}", artifact.target
+    for what, used, limit in (
+        ("bytes of L1", kernel.l1, target.l1_bytes),
+        ("bytes of UB", kernel.ub, target.ub_bytes),
+        ("token ids", kernel.ids, TOKEN_IDS),
+    ):
+        if not 0 <= used <= limit:
+            yield f"{part}: {used} {what}; at most {limit} were expected"
+    last = max((row.slot for row in kernel.program), default=0)
+    if last >= kernel.slots:
+        yield f"{part}: a row of slot {last}; its table has {kernel.slots}"
+
+
+def _places(artifact: "Artifact") -> Iterator[str]:
+    """Arena first, then weights, then state; nothing that is kept overlaps."""
+    arena = max((plan.arena_bytes for plan in artifact.plans), default=0)
+    for tensor in artifact.tensors:
+        inside = tensor.offset + tensor.nbytes <= arena
+        if tensor.role not in ("weight", "state") and not inside:
+            yield f"tensor {tensor.name}: ends at {tensor.offset + tensor.nbytes}; the arena has {arena} bytes"
+    end, before = arena, "the arena"
+    kept = [tensor for tensor in artifact.tensors if tensor.role in ("weight", "state")]
+    for tensor in sorted(kept, key=lambda tensor: tensor.offset):
+        if tensor.offset < end:
+            yield f"tensor {tensor.name}: begins at {tensor.offset}; {before} ends at {end}"
+        end, before = max(end, tensor.offset + tensor.nbytes), tensor.name
+
+
+def _plan(plan: Plan, part: str, artifact: "Artifact") -> Iterator[str]:
+    for role, borders in (("input", plan.inputs), ("output", plan.outputs)):
+        for index in borders:
+            if index >= len(artifact.tensors) or artifact.tensors[index].role != role:
+                yield f"{part}: tensor {index} is no {role}"
+    names = [artifact.tensors[i].name for i in (*plan.inputs, *plan.outputs) if i < len(artifact.tensors)]
+    if len(set(names)) != len(names):
+        yield f"{part}: inputs and outputs with equal names; each has its own"
+    for number, launch in enumerate(plan.steps):
+        yield from _launch(launch, f"{part} step {number}", artifact)
+
+
+def _launch(launch: Launch, part: str, artifact: "Artifact") -> Iterator[str]:
+    if launch.kernel >= len(artifact.kernels):
+        yield f"{part}: kernel {launch.kernel}; there are {len(artifact.kernels)}"
+        return
+    kernel, target = artifact.kernels[launch.kernel], artifact.target
+    part = f"{part} (kernel {kernel.name})"
+    if len(launch.nodes) != kernel.slots:
+        yield f"{part}: nodes for {len(launch.nodes)} slots; the kernel has {kernel.slots}"
+    if len(launch.arguments) > MOST_ARGUMENTS:
+        yield f"{part}: {len(launch.arguments)} arguments; at most {MOST_ARGUMENTS} were expected"
+    for what, end, limit in (
+        ("L1", launch.l1 + kernel.l1, target.l1_bytes),
+        ("UB", launch.ub + kernel.ub, target.ub_bytes),
+        ("token ids", launch.token + kernel.ids, TOKEN_IDS),
+    ):
+        if end > limit:
+            yield f"{part}: {what} up to {end}; {target.name} has {limit}"
+    for number, argument in enumerate(launch.arguments):
+        if isinstance(argument, TensorRef):
+            yield from _reference(argument, f"{part} argument {number}", artifact)
+        elif not -(1 << 63) <= argument < 1 << 63:
+            yield f"{part} argument {number}: {argument}; 64 bits were expected"
+
+
+def _reference(argument: TensorRef, part: str, artifact: "Artifact") -> Iterator[str]:
+    if argument.tensor >= len(artifact.tensors):
+        yield f"{part}: tensor {argument.tensor}; there are {len(artifact.tensors)}"
+        return
+    tensor = artifact.tensors[argument.tensor]
+    if not 0 <= argument.offset <= tensor.nbytes:
+        yield f"{part}: byte {argument.offset} of {tensor.name}, which has {tensor.nbytes}"

@@ -1,0 +1,128 @@
+"""Drain: results of the cube out of L0C, with scale, bias, activation and the one cast."""
+
+from .. import isa
+from ..jit import inline, kernel
+from ..numerics.bits import f32, i32, load_f32, load_i32, load_i64, maximum, minimum, store_f32, store_i64
+from ..numerics.convert import INF_BITS, largest_bits, narrow_real
+from .core import BAD_SPACE, L0C, L1, OK, ROW, ROW_COUNTS, SCRATCH, UB, bad_value, element_size, fault, memory, positions, rows
+from .lanes import copy_bytes
+
+DRAIN = positions("drain")
+CHUNK = 1024
+"""Columns at a time, in scratch memory."""
+ZERO = f32(0.0)
+F32, I32, B8 = isa.DTYPES["f32"], isa.DTYPES["i32"], isa.DTYPES["b8"]
+RELU, CLIP = isa.ACTIVATIONS["relu"], isa.ACTIVATIONS["clip"]
+
+
+@inline
+def fetch(record: int, c: int, v: int, n: int) -> None:
+    """c to f32, times scale."""
+    whole, scaled = load_i64(record, DRAIN.acc) == I32, load_i64(record, DRAIN.scaled) != 0
+    if not whole and not scaled:
+        copy_bytes(v, c, 4 * n)
+        return
+    scale = load_f32(record + 8 * DRAIN.scale, 0) if scaled else f32(1.0)
+    if whole:
+        for j in range(n):
+            store_f32(v, j, f32(load_i32(c, j)) * scale)
+    else:
+        for j in range(n):
+            store_f32(v, j, load_f32(c, j) * scale)
+
+
+@inline
+def activate(record: int, v: int, n: int) -> None:
+    """In place."""
+    act = load_i64(record, DRAIN.act)
+    if act == RELU:
+        for j in range(n):
+            store_f32(v, j, maximum(load_f32(v, j), ZERO))
+    elif act == CLIP:
+        low, high = load_f32(record + 8 * DRAIN.lo, 0), load_f32(record + 8 * DRAIN.hi, 0)
+        for j in range(n):
+            store_f32(v, j, minimum(maximum(load_f32(v, j), low), high))
+
+
+@kernel
+def count_special(record: int, core: int, c: int, bias: int, v: int, n: int) -> None:
+    """Counts results that are infinite though the bias is finite, and NaN though neither c nor the bias is; `bias` 0: none."""
+    whole = load_i64(record, DRAIN.acc) == I32
+    infinite, invalid = 0, 0
+    for j in range(n):
+        x, b = load_f32(v, j), load_f32(bias, j) if bias else ZERO
+        acc = ZERO if whole else load_f32(c, j)
+        infinite += (x - x != ZERO) & (x == x) & (b - b == ZERO)
+        invalid += (x != x) & (acc == acc) & (b == b)
+    count(record, core, infinite, invalid)
+
+
+@inline
+def count(record: int, core: int, overflow: int, invalid: int) -> None:
+    """Adds to the sticky counters of the row."""
+    counts, row = load_i64(core, ROW_COUNTS), 2 * load_i64(record, ROW)
+    store_i64(counts, row, load_i64(counts, row) + overflow)
+    store_i64(counts, row + 1, load_i64(counts, row + 1) + invalid)
+
+
+@kernel
+def drain_run(record: int, core: int, c: int, bias: int, dst: int, size: int, n: int) -> None:
+    """At most CHUNK elements of a row."""
+    v = load_i64(core, SCRATCH)
+    fetch(record, c, v, n)
+    if bias:
+        for j in range(n):
+            store_f32(v, j, load_f32(v, j) + load_f32(bias, j))
+    activate(record, v, n)
+    if i32(largest_bits(v, n)) >= INF_BITS:
+        count_special(record, core, c, bias, v, n)
+    overflow = narrow_real(v, dst, size, load_i64(record, DRAIN.dtype), n, v + 4 * CHUNK)
+    if overflow:
+        count(record, core, overflow, 0)
+
+
+@inline
+def is_raw(record: int) -> bool:
+    """Whether integers leave as they are."""
+    changed = load_i64(record, DRAIN.biased) | load_i64(record, DRAIN.scaled) | load_i64(record, DRAIN.act)
+    return load_i64(record, DRAIN.acc) == I32 and load_i64(record, DRAIN.dtype) == I32 and changed == 0
+
+
+@inline
+def check(record: int, core: int, space: int, size: int, biased: int) -> int:
+    """Footprints of dst, src and bias."""
+    m, n, pitch, ldc = (load_i64(record, DRAIN.m), load_i64(record, DRAIN.n), load_i64(record, DRAIN.pitch), load_i64(record, DRAIN.ldc))  # fmt: skip
+    status = rows(core, space, 1, DRAIN.dst, load_i64(record, DRAIN.dst), size, n * size, m, pitch)
+    if status == OK:
+        status = rows(core, L0C, 0, DRAIN.src, load_i64(record, DRAIN.src), 4, n * 4, m, ldc * 4)
+    if status == OK and biased:
+        status = rows(core, UB, 0, DRAIN.bias, load_i64(record, DRAIN.bias), 4, n * 4, 1, 0)
+    return status
+
+
+@kernel
+def drain(record: int, core: int) -> int:
+    """L0C to UB, L1 or GM."""
+    dtype, space, acc = load_i64(record, DRAIN.dtype), load_i64(record, DRAIN.space), load_i64(record, DRAIN.acc)
+    size = element_size(dtype)
+    if size == 0:
+        return bad_value(core, record, DRAIN.dtype, 0, B8)
+    if acc != F32 and acc != I32:
+        return bad_value(core, record, DRAIN.acc, F32, I32)
+    if space != 0 and space != L1 and space != UB:
+        return fault(core, BAD_SPACE, DRAIN.space, space, L1, UB, 1)
+    biased = load_i64(record, DRAIN.biased)
+    status = check(record, core, space, size, biased)
+    if status != OK:
+        return status
+    n, pitch, ldc = load_i64(record, DRAIN.n), load_i64(record, DRAIN.pitch), 4 * load_i64(record, DRAIN.ldc)
+    c, dst = memory(core, L0C, load_i64(record, DRAIN.src)), memory(core, space, load_i64(record, DRAIN.dst))
+    bias = memory(core, UB, load_i64(record, DRAIN.bias)) if biased else 0
+    raw = is_raw(record)
+    for i in range(load_i64(record, DRAIN.m)):
+        if raw:
+            copy_bytes(dst + i * pitch, c + i * ldc, 4 * n)
+            continue
+        for j in range(0, n, CHUNK):
+            drain_run(record, core, c + i * ldc + 4 * j, bias + 4 * j if biased else 0, dst + i * pitch + j * size, size, min(CHUNK, n - j))  # fmt: skip
+    return OK

@@ -1,0 +1,134 @@
+"""Moves of bytes: load, store, move, fill."""
+
+from .. import isa
+from ..jit import inline, kernel
+from ..numerics.bits import load_i32, load_i64, load_u8, load_u16, store_i8, store_i16, store_i32, store_i64
+from .core import BAD_SPACE, GM, L1, OK, UB, bad_value, box5, fault, memory, positions
+from .lanes import copy_bytes
+
+LOAD, STORE, MOVE, FILL = (positions(name) for name in ("load", "store", "move", "fill"))
+LOAD_CODE = isa.OPCODE["load"]
+
+
+@inline
+def bad_size(size: int) -> bool:
+    return size != 1 and size != 2 and size != 4 and size != 8
+
+
+@kernel
+def scatter(dst: int, d: int, src: int, s: int, count: int, size: int) -> None:
+    """Copies `count` elements between byte strides."""
+    if size == 1:
+        for i in range(count):
+            store_i8(dst + i * d, 0, load_u8(src + i * s, 0))
+    elif size == 2:
+        for i in range(count):
+            store_i16(dst + i * d, 0, load_u16(src + i * s, 0))
+    elif size == 4:
+        for i in range(count):
+            store_i32(dst + i * d, 0, load_i32(src + i * s, 0))
+    else:
+        for i in range(count):
+            store_i64(dst + i * d, 0, load_i64(src + i * s, 0))
+
+
+@kernel
+def copy_box(dst: int, src: int, n0: int, n1: int, n2: int, n3: int, length: int, d0: int, d1: int, d2: int, d3: int,
+             s0: int, s1: int, s2: int, s3: int) -> None:  # fmt: skip
+    """Copies runs of `length` bytes, joining those that lie end to end on both sides."""
+    if n3 == 1 or (d3 == length and s3 == length):
+        n3, length = 1, length * n3
+        if n2 == 1 or (d2 == length and s2 == length):
+            n2, length = 1, length * n2
+            if n1 == 1 or (d1 == length and s1 == length):
+                n1, length = 1, length * n1
+    for i0 in range(n0):
+        for i1 in range(n1):
+            for i2 in range(n2):
+                to = dst + i0 * d0 + i1 * d1 + i2 * d2
+                at = src + i0 * s0 + i1 * s1 + i2 * s2
+                for i3 in range(n3):
+                    copy_bytes(to + i3 * d3, at + i3 * s3, length)
+
+
+@kernel
+def transfer(record: int, core: int, load: int) -> int:
+    """`load`, or `store`, with GM on one side and L1 or UB on the other."""
+    # Both instructions read (chip, gm) strides in the order of the fields; `n` is the word of n0.
+    space = load_i64(record, LOAD.space if load else STORE.space)
+    chip = load_i64(record, LOAD.dst if load else STORE.src)
+    outer = load_i64(record, LOAD.src if load else STORE.dst)
+    n = LOAD.n0 if load else STORE.n0
+    c = LOAD.d0 if load else STORE.s0
+    g = LOAD.s0 if load else STORE.d0
+    size = load_i64(record, n + 5)
+    if bad_size(size):
+        return bad_value(core, record, n + 5, 1, 8)
+    if space != L1 and space != UB:
+        return fault(core, BAD_SPACE, LOAD.space if load else STORE.space, space, L1, UB, 0)
+    n0, n1, n2, n3, n4 = (load_i64(record, n), load_i64(record, n + 1), load_i64(record, n + 2), load_i64(record, n + 3), load_i64(record, n + 4))  # fmt: skip
+    c0, c1, c2, c3 = load_i64(record, c), load_i64(record, c + 1), load_i64(record, c + 2), load_i64(record, c + 3)
+    g0, g1, g2, g3 = load_i64(record, g), load_i64(record, g + 1), load_i64(record, g + 2), load_i64(record, g + 3)
+    g4 = load_i64(record, g + 4)
+    dense = g4 == size
+    status = box5(core, space, load, LOAD.dst if load else STORE.src, chip, size, n4 * size, n0, c0, n1, c1, n2, c2, n3, c3, 1, 0)  # fmt: skip
+    if status == OK:
+        status = box5(core, GM, 1 - load, LOAD.src if load else STORE.dst, outer, size if not dense else 1, n4 * size if dense else size,
+                      n0, g0, n1, g1, n2, g2, n3, g3, 1 if dense else n4, g4)  # fmt: skip
+    if status != OK:
+        return status
+    chip, outer = memory(core, space, chip), memory(core, GM, outer)
+    if dense and load:
+        copy_box(chip, outer, n0, n1, n2, n3, n4 * size, c0, c1, c2, c3, g0, g1, g2, g3)
+    elif dense:
+        copy_box(outer, chip, n0, n1, n2, n3, n4 * size, g0, g1, g2, g3, c0, c1, c2, c3)
+    else:
+        for i0 in range(n0):
+            for i1 in range(n1):
+                for i2 in range(n2):
+                    for i3 in range(n3):
+                        near = chip + i0 * c0 + i1 * c1 + i2 * c2 + i3 * c3
+                        far = outer + i0 * g0 + i1 * g1 + i2 * g2 + i3 * g3
+                        if load:
+                            scatter(near, size, far, g4, n4, size)
+                        else:
+                            scatter(far, g4, near, size, n4, size)
+    return OK
+
+
+@kernel
+def move(record: int, core: int) -> int:
+    """UB to L1."""
+    size = load_i64(record, MOVE.esize)
+    if bad_size(size):
+        return bad_value(core, record, MOVE.esize, 1, 8)
+    dst, src = load_i64(record, MOVE.dst), load_i64(record, MOVE.src)
+    n0, n1, length = load_i64(record, MOVE.n0), load_i64(record, MOVE.n1), load_i64(record, MOVE.n2) * size
+    d0, d1, s0, s1 = (load_i64(record, MOVE.d0), load_i64(record, MOVE.d1), load_i64(record, MOVE.s0), load_i64(record, MOVE.s1))  # fmt: skip
+    status = box5(core, UB, 0, MOVE.src, src, size, length, n0, s0, n1, s1, 1, 0, 1, 0, 1, 0)
+    if status == OK:
+        status = box5(core, L1, 1, MOVE.dst, dst, size, length, n0, d0, n1, d1, 1, 0, 1, 0, 1, 0)
+    if status == OK:
+        copy_box(memory(core, L1, dst), memory(core, UB, src), 1, 1, n0, n1, length, 0, 0, d0, d1, 0, 0, s0, s1)
+    return status
+
+
+@kernel
+def fill(record: int, core: int) -> int:
+    """A constant into L1 or UB: the first run by elements, the others as copies of it."""
+    size, space = load_i64(record, FILL.esize), load_i64(record, FILL.space)
+    if bad_size(size):
+        return bad_value(core, record, FILL.esize, 1, 8)
+    if space != L1 and space != UB:
+        return fault(core, BAD_SPACE, FILL.space, space, L1, UB, 0)
+    n0, n1, n2 = load_i64(record, FILL.n0), load_i64(record, FILL.n1), load_i64(record, FILL.n2)
+    d0, d1, at = load_i64(record, FILL.d0), load_i64(record, FILL.d1), load_i64(record, FILL.dst)
+    status = box5(core, space, 1, FILL.dst, at, size, n2 * size, n0, d0, n1, d1, 1, 0, 1, 0, 1, 0)
+    if status != OK:
+        return status
+    dst = memory(core, space, at)
+    scatter(dst, size, record + 8 * FILL.pattern, 0, n2, size)
+    for i0 in range(n0):
+        for i1 in range(n1):
+            copy_bytes(dst + i0 * d0 + i1 * d1, dst, n2 * size)
+    return OK

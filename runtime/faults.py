@@ -1,0 +1,80 @@
+"""What stops the device.
+
+    DeviceFault             a fault of a running program; one line says what, where and what was expected
+      AccessFault           out-of-bounds, misaligned
+      ValueFault            value: a field or index that no instruction accepts
+      TokenFault            token-overflow, token-left-over
+      DeadlockFault         deadlock: every queue is blocked
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fault happened; what is not known stays at its default."""
+
+    kernel: str
+    core: int
+    row: int = -1
+    engine: str = ""
+    slot: int = 0
+    text: str = ""
+    """The row in assembly."""
+    nodes: Sequence[str] = ()
+    """ONNX nodes of the slot."""
+
+    def __str__(self) -> str:
+        parts = [f"kernel {self.kernel}", f"core {self.core}"]
+        if self.row >= 0:
+            parts.append(f"row {self.row} ({self.engine}): {self.text}")
+        if self.nodes:
+            parts.append(f"node {', '.join(self.nodes)}")
+        return ", ".join(parts)
+
+
+class DeviceFault(RuntimeError):
+    """`<kind>: <what was found>; <what was expected> [<where>]`."""
+
+    def __init__(self, kind: str, place: Place, found: str, expected: str):
+        super().__init__(f"{kind}: {found}; {expected} [{place}]")
+        self.kind = kind
+        self.place = place
+        self.detail = f"{found}; {expected}"
+
+    @property
+    def kernel(self) -> str:
+        return self.place.kernel
+
+    @property
+    def core(self) -> int:
+        return self.place.core
+
+    @property
+    def row(self) -> int:
+        return self.place.row
+
+    @property
+    def engine(self) -> str:
+        return self.place.engine
+
+    @property
+    def slot(self) -> int:
+        return self.place.slot
+
+
+class AccessFault(DeviceFault):
+    """An operand reaches outside its memory, or is not aligned to its elements."""
+
+
+class ValueFault(DeviceFault):
+    """A field holds a value that the instruction does not define."""
+
+
+class TokenFault(DeviceFault):
+    """A token count went over its limit, or was not 0 at the end."""
+
+
+class DeadlockFault(DeviceFault):
+    """No queue of any core can go on."""

@@ -1,0 +1,231 @@
+"""The manifest: an artifact's tables as JSON, and back, every value checked for its type on the way."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .container import AGAIN, ArtifactError
+from .plan import Argument, Kernel, Launch, Metadata, Plan, Tensor, TensorRef, Versions
+
+MANIFEST = "manifest.json"
+PROGRAM = "program.bin"
+WEIGHTS = "weights.safetensors"
+DEBUG = "debug/"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEntry:
+    """A kernel as the manifest has it: its program is a range of `program.bin`."""
+
+    name: str
+    offset: int
+    size: int
+    l1: int
+    ub: int
+    ids: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All tables of an artifact."""
+
+    versions: Versions
+    target: Mapping[str, Any]
+    cores: int
+    metadata: Metadata
+    kernels: tuple[KernelEntry, ...]
+    tensors: tuple[Tensor, ...]
+    plans: tuple[Plan, ...]
+    members: Mapping[str, tuple[int, str]]
+    """Size and SHA-256 of every other member."""
+
+
+def kernel_entries(kernels: Sequence[Kernel]) -> Iterator[KernelEntry]:
+    """Where each kernel lies in `program.bin`."""
+    at = 0
+    for kernel in kernels:
+        yield KernelEntry(kernel.name, at, len(kernel.code), kernel.l1, kernel.ub, kernel.ids, kernel.slots)
+        at += len(kernel.code)
+
+
+def dump(manifest: Manifest) -> bytes:
+    """The JSON text; equal manifests give equal bytes."""
+    names = dict[str, int]()  # node names stand in one list and are referred to by index
+    plans = [_dump_plan(plan, names) for plan in manifest.plans]
+    value = {
+        "format": manifest.versions.format,
+        "isa": manifest.versions.isa,
+        "compiler": manifest.versions.compiler,
+        "target": dict(manifest.target),
+        "cores": manifest.cores,
+        "model": manifest.metadata.model,
+        "options": dict(manifest.metadata.options),
+        "onnx": dict(manifest.metadata.onnx),
+        "kernels": [_fields(entry) for entry in manifest.kernels],
+        "tensors": [_fields(tensor) for tensor in manifest.tensors],
+        "plans": plans,
+        "nodes": list(names),
+        "members": {name: {"size": size, "sha256": digest} for name, (size, digest) in manifest.members.items()},
+    }
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _fields(data: Any) -> dict[str, Any]:
+    return {name: getattr(data, name) for name in data.__slots__}
+
+
+def _dump_plan(plan: Plan, names: dict[str, int]) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = []
+    for launch in plan.steps:
+        arguments = [a if isinstance(a, int) else [a.tensor, a.offset] for a in launch.arguments]
+        nodes = [[names.setdefault(name, len(names)) for name in slot] for slot in launch.nodes]
+        base = {"l1": launch.l1, "ub": launch.ub, "token": launch.token}
+        steps.append({"launch": launch.kernel, "arguments": arguments, "nodes": nodes, **base})
+    borders = {"inputs": list(plan.inputs), "outputs": list(plan.outputs)}
+    return {"binding": dict(plan.binding), "arena_bytes": plan.arena_bytes, "steps": steps, **borders}
+
+
+class Value:
+    """A value of the manifest and where it stands; each reader raises `ArtifactError` for a value of another type."""
+
+    def __init__(self, value: Any, path: str) -> None:
+        self.value = value
+        self.path = path
+
+    def refuse(self, expected: str, found: object = None) -> ArtifactError:
+        """The error for a value that is not what was expected."""
+        text = repr(self.value) if found is None else str(found)
+        return ArtifactError(f"{MANIFEST} {self.path}", text if len(text) <= 80 else text[:77] + "...", expected, AGAIN)
+
+    def integer(self) -> int:
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise self.refuse("an integer")
+        return self.value
+
+    def count(self) -> int:
+        """An integer of at least 0."""
+        if self.integer() < 0:
+            raise self.refuse("an integer of 0 or more")
+        return self.integer()
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.refuse("a string")
+        return self.value
+
+    def items(self) -> list["Value"]:
+        if not isinstance(self.value, list):
+            raise self.refuse("a list")
+        return [Value(item, f"{self.path}[{index}]") for index, item in enumerate(self.value)]
+
+    def table(self) -> dict[str, "Value"]:
+        if not isinstance(self.value, dict):
+            raise self.refuse("an object")
+        table: dict[str, Any] = self.value
+        return {key: Value(item, f"{self.path}.{key}".lstrip(".")) for key, item in table.items()}
+
+    def record(self, *keys: str) -> dict[str, "Value"]:
+        """An object with exactly these keys."""
+        table = self.table()
+        if set(table) != set(keys):
+            raise self.refuse(f"the keys {', '.join(sorted(keys))}", f"the keys {', '.join(sorted(table))}")
+        return table
+
+    def texts(self) -> dict[str, str]:
+        return {key: item.text() for key, item in self.table().items()}
+
+
+def root(data: bytes) -> Value:
+    """The whole manifest. Raises `ArtifactError` for what is no JSON object."""
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise ArtifactError(MANIFEST, f"no JSON ({error})", "a JSON object", AGAIN) from None
+    found = Value(value, "")
+    found.table()
+    return found
+
+
+def versions(manifest: Value) -> Versions:
+    """What made the artifact: readable of any version. Raises `ArtifactError`."""
+    table = manifest.table()
+    for key in ("format", "isa", "compiler"):
+        if key not in table:
+            raise ArtifactError(MANIFEST, f"no {key}", "the versions of format, isa and compiler", AGAIN)
+    return Versions(table["format"].integer(), table["isa"].integer(), table["compiler"].text())
+
+
+def load(manifest: Value) -> Manifest:
+    """All tables. Raises `ArtifactError` for the first value of another type."""
+    table = manifest.record(
+        *("format", "isa", "compiler", "target", "cores", "model", "options", "onnx"),
+        *("kernels", "tensors", "plans", "nodes", "members"),
+    )
+    names = [name.text() for name in table["nodes"].items()]
+    metadata = Metadata(table["model"].text(), table["options"].texts(), table["onnx"].texts())
+    return Manifest(
+        versions(manifest),
+        {key: item.value for key, item in table["target"].table().items()},
+        table["cores"].count(),
+        metadata,
+        tuple(_load_kernel(item) for item in table["kernels"].items()),
+        tuple(_load_tensor(item) for item in table["tensors"].items()),
+        tuple(_load_plan(item, names) for item in table["plans"].items()),
+        {name: _load_member(item) for name, item in table["members"].table().items()},
+    )
+
+
+def _load_member(value: Value) -> tuple[int, str]:
+    table = value.record("size", "sha256")
+    return table["size"].count(), table["sha256"].text()
+
+
+def _load_kernel(value: Value) -> KernelEntry:
+    table = value.record(*KernelEntry.__slots__)
+    return KernelEntry(
+        table["name"].text(), *(table[key].count() for key in ("offset", "size", "l1", "ub", "ids", "slots"))
+    )
+
+
+def _load_tensor(value: Value) -> Tensor:
+    table = value.record(*Tensor.__slots__)
+    shape = tuple(extent.count() for extent in table["shape"].items())
+    name, dtype, role, border = (table[key].text() for key in ("name", "dtype", "role", "border"))
+    return Tensor(name, dtype, shape, role, table["offset"].count(), border)  # pyright: ignore[reportArgumentType] - Artifact checks it
+
+
+def _load_plan(value: Value, names: list[str]) -> Plan:
+    table = value.record("binding", "arena_bytes", "steps", "inputs", "outputs")
+    return Plan(
+        {key: item.integer() for key, item in table["binding"].table().items()},
+        table["arena_bytes"].count(),
+        tuple(_load_launch(item, names) for item in table["steps"].items()),
+        tuple(item.count() for item in table["inputs"].items()),
+        tuple(item.count() for item in table["outputs"].items()),
+    )
+
+
+def _load_launch(value: Value, names: list[str]) -> Launch:
+    table = value.record("launch", "arguments", "nodes", "l1", "ub", "token")
+    nodes = tuple(tuple(_name(item, names) for item in slot.items()) for slot in table["nodes"].items())
+    arguments = tuple(_load_argument(item) for item in table["arguments"].items())
+    return Launch(
+        table["launch"].count(), arguments, nodes, table["l1"].count(), table["ub"].count(), table["token"].count()
+    )
+
+
+def _load_argument(value: Value) -> Argument:
+    if not isinstance(value.value, list):
+        return value.integer()
+    parts = value.items()
+    if len(parts) != 2:
+        raise value.refuse("an integer, or a tensor and an offset")
+    return TensorRef(parts[0].count(), parts[1].integer())
+
+
+def _name(value: Value, names: list[str]) -> str:
+    if value.count() >= len(names):
+        raise value.refuse(f"an index into {len(names)} node names")
+    return names[value.count()]

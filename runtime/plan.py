@@ -1,0 +1,126 @@
+"""What a compiled model consists of (docs/program.md §2–4), as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Literal, get_args
+
+import numpy as np
+
+from .encoding import Program, encode
+from .numerics.dtype import DType
+
+ALIGNMENT = 64
+"""Tensors begin at multiples of this in global memory."""
+MOST_ARGUMENTS = 27
+"""r0 to r26."""
+
+Role = Literal["input", "output", "temp", "weight", "state"]
+ROLES: tuple[Role, ...] = get_args(Role)
+BORDERS: Mapping[str, tuple[str, ...]] = {
+    "float16": ("f16", "f32"),
+    "bfloat16": ("bf16", "f32"),
+    "float32": ("f16", "bf16", "f32"),
+    "float64": ("f16", "bf16", "f32"),
+    "int8": ("i8", "i32"),
+    "uint8": ("u8", "i32"),
+    "int32": ("i32",),
+    "int64": ("i32",),
+    "bool": ("b8",),
+}
+"""Element types of ONNX that a caller passes, as numpy calls them, and the device's types that may stand for each."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A program and what it occupies: bytes of L1 and UB, token ids, the size of its location table."""
+
+    name: str
+    program: Program
+    l1: int = 0
+    ub: int = 0
+    ids: int = 0
+    slots: int = 1
+
+    @cached_property
+    def code(self) -> bytes:
+        """The encoded program."""
+        return encode(self.program)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An array in global memory, `offset` bytes from the start of the model's allocation."""
+
+    name: str
+    dtype: str
+    """As in docs/numerics.md: `f16`."""
+    shape: tuple[int, ...]
+    role: Role
+    offset: int
+    border: str = ""
+    """Of an input or output: the element type of the ONNX model, as numpy calls it."""
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * DType.parse(self.dtype).size
+
+    @property
+    def border_dtype(self) -> "np.dtype[np.generic]":
+        """The element type that callers see."""
+        return np.dtype(self.border) if self.border != "bfloat16" else DType.BF16.numpy
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """An argument that is an address: a tensor of the artifact by index, and bytes from its beginning."""
+
+    tensor: int
+    offset: int = 0
+
+
+Argument = int | TensorRef
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One run of a kernel on all cores."""
+
+    kernel: int
+    arguments: tuple[Argument, ...]
+    nodes: tuple[tuple[str, ...], ...]
+    """For each slot of the kernel the ONNX nodes that it stands for."""
+    l1: int = 0
+    """First byte of its part of L1."""
+    ub: int = 0
+    token: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps for one binding of the model's shapes. Inputs and outputs: tensors by index, in the model's order."""
+
+    binding: Mapping[str, int]
+    arena_bytes: int
+    steps: tuple[Launch, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What made an artifact."""
+
+    format: int
+    isa: int
+    compiler: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What is known of a model beside its code: notes of the compiler, and the metadata of the ONNX file."""
+
+    model: str = ""
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    onnx: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -1,0 +1,158 @@
+"""A target: every number of a chip, read from a TOML file. No other code knows a number that a target can state."""
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TARGETS = Path(__file__).parent / "targets"
+
+
+class TargetError(ValueError):
+    """The description of a chip is wrong; the message lists every problem with what was found and expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A chip. Sizes in bytes, rates in bytes (or elements) per cycle, times in cycles unless the name says otherwise."""
+
+    name: str
+    cores: int
+    clock_mhz: float
+    queue_depth: int
+    # memories
+    gm_bytes: int
+    l1_bytes: int
+    l0a_bytes: int
+    l0b_bytes: int
+    l0c_bytes: int
+    ub_bytes: int
+    alignment: int
+    """On-chip buffers begin at multiples of this."""
+    # cube
+    cube_m: int
+    cube_n: int
+    cube_k_f16: int
+    cube_k_i8: int
+    cube_k_f32: int
+    cube_cost_f32: int
+    """Cycles per block of m × n × k_f32; 0: the chip has no fp32 mode."""
+    # rates, per cycle
+    gm_port: float
+    """Bytes of all transfers of all cores together."""
+    gm_path: float
+    """Bytes of one transfer at most."""
+    gm_burst: int
+    """A run of bytes in GM is transferred in whole bursts."""
+    feed_a_bytes: float
+    feed_b_bytes: float
+    drain_elements: float
+    vector_bytes: int
+    move_bytes: float
+    fill_bytes: float
+    fold_bytes: float
+    # fixed costs, cycles
+    fixed_load: int
+    fixed_store: int
+    fixed_move: int
+    fixed_feed: int
+    fixed_mma: int
+    fixed_drain: int
+    fixed_vector: int
+    fixed_sync: int
+    fixed_read: int
+    launch: int
+    """From the launch of a kernel to its first instruction."""
+    signal_latency: int
+    """From a signal to the awaits of other cores."""
+    # host link
+    host_bytes: float
+    host_latency: int
+
+    @staticmethod
+    def load(name_or_path: str | Path) -> "Target":
+        """A shipped target by name, or a TOML file by path. Raises `TargetError`."""
+        path = Path(name_or_path)
+        if path.suffix != ".toml":
+            path = TARGETS / f"{name_or_path}.toml"
+            if not path.is_file():
+                raise TargetError(
+                    f"target {str(name_or_path)!r}: not found; shipped are {', '.join(Target.shipped())}, or give the path of a .toml file"
+                )
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise TargetError(
+                f"{path.name}: cannot be read ({error}); expected a TOML file as in docs/adding-a-target.md"
+            ) from None
+        return Target.of(table, path.stem)
+
+    @staticmethod
+    def shipped() -> list[str]:
+        return sorted(path.stem for path in TARGETS.glob("*.toml"))
+
+    @staticmethod
+    def of(table: dict[str, Any], name: str) -> "Target":
+        """Builds a target from the parsed TOML: keys may be grouped in sections. Raises `TargetError` listing every problem."""
+        flat: dict[str, Any] = {"name": name}
+        for key, value in table.items():
+            flat.update(value if isinstance(value, dict) else {key: value})
+        problems = [f"unknown key {key!r}" for key in flat if key not in _TYPES]
+        problems += [f"{key} is missing" for key in _TYPES if key not in flat]
+        problems += [
+            f"{key} = {flat[key]!r}; expected {kind.__name__}"
+            for key, kind in _TYPES.items()
+            if key in flat and not _fits(flat[key], kind)
+        ]
+        if problems:
+            raise TargetError(f"target {name}: " + "; ".join(problems))
+        target = Target(**{key: kind(flat[key]) for key, kind in _TYPES.items()})
+        if problems := target.problems():
+            raise TargetError(f"target {name}: " + "; ".join(problems))
+        return target
+
+    def problems(self) -> list[str]:
+        """What no chip can be; empty for a sound target."""
+        positive = [
+            f
+            for f in _TYPES
+            if f not in ("name", "cube_cost_f32") and not f.startswith(("fixed_", "launch", "signal", "host_latency"))
+        ]
+        found = [f"{key} = {getattr(self, key)}; expected more than 0" for key in positive if getattr(self, key) <= 0]
+        found += [
+            f"{key} = {getattr(self, key)}; expected 0 or more"
+            for key in _TYPES
+            if key not in positive and key != "name" and getattr(self, key) < 0
+        ]
+        if not 1 <= self.cores <= 64:
+            found.append(f"cores = {self.cores}; expected 1 to 64")
+        if not 4 <= self.queue_depth <= 64:
+            found.append(f"queue_depth = {self.queue_depth}; expected 4 to 64")
+        if self.alignment & (self.alignment - 1) or self.alignment < 32:
+            found.append(f"alignment = {self.alignment}; expected a power of two of at least 32")
+        if self.cube_m % 16 or self.cube_n % 16:
+            found.append(f"cube of {self.cube_m} × {self.cube_n}; expected multiples of 16")
+        if self.gm_bytes > 1 << 48:
+            found.append(f"gm_bytes = {self.gm_bytes}; addresses have 48 bits")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @property
+    def macs_per_cycle_f16(self) -> int:
+        """fp16 multiply-accumulates of one core in a cycle."""
+        return self.cube_m * self.cube_n * self.cube_k_f16
+
+
+_TYPES: dict[str, type] = {
+    field.name: {"str": str, "int": int, "float": float}.get(str(field.type), field.type)
+    for field in dataclasses.fields(Target)
+}  # type: ignore[misc]
+
+
+def _fits(value: Any, kind: type) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
