@@ -1,0 +1,359 @@
+"""Runs graph IR op by op: `evaluate` to the bit of docs/numerics.md, `reference` in float64 by the ops' own numpy.
+
+    evaluate(module, [x], weights)            # the results of @main
+    values = {}
+    evaluate(module, [x], weights, values=values)      # and every value on the way
+
+An operator is run by its structure: a loop nest by `run_nest`, a view by `run_view`, a composite by decomposing it in a
+scratch block and running the parts. So a new operator needs no code here.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+
+from ..runtime.numerics import contract, host
+from ..runtime.numerics.dtype import DType
+from ..runtime.numerics.function import FN, RFN
+from .graph.constants import NUMPY, ConstantOp, WeightOp
+from .graph.op import GraphOp, Join, Reshape, View, dtype_name, element, shape
+from .graph.structure import KernelOp, LaunchOp, YieldOp
+from .loops import IndexMap, LoopNest, Map, MultiplyAdd, Reduce, Window
+from .weights import WeightStore
+
+Array = NDArray[Any]
+Values = dict[SSAValue, Array]
+Launch = Callable[[LaunchOp, Sequence[Array]], Sequence[Array]]
+Run = Callable[[GraphOp, Sequence[Array]], Array]
+
+
+class EvaluationError(ValueError):
+    """IR that cannot be run: an op of another dialect, inputs that do not fit, a kernel that is missing."""
+
+
+# functions ------------------------------------------------------------------------------------------------------------
+
+
+def evaluate(
+    target: ModuleOp | FuncOp,
+    inputs: Sequence[Array],
+    weights: WeightStore | None = None,
+    *,
+    values: Values | None = None,
+    launch: Launch | None = None,
+) -> list[Array]:
+    """The results of a function (of a module: `@main`), each rounded once per edge as docs/numerics.md says.
+
+    `values` receives every value of the function itself. `launch` runs `graph.launch`; by default the kernel of that
+    name in the same module is evaluated.
+    """
+    return _Run(entry(target), weights, _round, launch).function(inputs, values)
+
+
+def reference(
+    target: ModuleOp | FuncOp,
+    inputs: Sequence[Array],
+    weights: WeightStore | None = None,
+    *,
+    values: Values | None = None,
+) -> list[Array]:
+    """The same by the operators' `reference`: float64 throughout, integers as int64."""
+    return _Run(entry(target), weights, _exact, None).function(inputs, values)
+
+
+def entry(target: ModuleOp | FuncOp) -> FuncOp:
+    """The function itself, or `@main` of a module."""
+    return target if isinstance(target, FuncOp) else _lookup(target, "main")
+
+
+def _lookup(module: Operation | None, name: str) -> FuncOp:
+    if isinstance(module, ModuleOp):
+        for op in module.body.block.ops:
+            if isinstance(op, FuncOp) and op.sym_name.data == name:
+                return op
+    raise EvaluationError(f"@{name}: no function of the module has this name; name one that it holds")
+
+
+def _round(op: GraphOp, operands: Sequence[Array]) -> Array:
+    return op.evaluate(*operands)
+
+
+def _exact(op: GraphOp, operands: Sequence[Array]) -> Array:
+    """`reference` on values of 64 bits."""
+    with np.errstate(all="ignore"):
+        return widened(op.reference(*operands))
+
+
+def widened(array: Array) -> Array:
+    """The type in which a reference computes: float64, int64 or bool."""
+    if array.dtype == np.bool_:
+        return array
+    return array.astype(np.int64 if array.dtype.kind in "iu" else np.float64, copy=False)
+
+
+class _Run:
+    """One run of a function. A value is dropped after its last use, unless all are asked for."""
+
+    def __init__(self, function: FuncOp, weights: WeightStore | None, run: Run, launch: Launch | None) -> None:
+        self._function = function
+        self._weights = weights
+        self._run = run
+        self._launch = launch
+        self._convert = widened if run is _exact else np.asarray
+
+    def function(self, inputs: Sequence[Array], values: Values | None) -> list[Array]:
+        block = self._function.body.block
+        if len(inputs) != len(block.args):
+            name = self._function.sym_name.data
+            raise EvaluationError(
+                f"@{name}: takes {len(block.args)} inputs (found {len(inputs)}); give an array for each"
+            )
+        for i, (argument, array) in enumerate(zip(block.args, inputs, strict=True)):
+            if array.shape != shape(argument) or (self._run is _round and array.dtype != NUMPY[element(argument)]):
+                raise EvaluationError(
+                    f"input {i}: is {argument.type} (found shape {list(array.shape)}, {array.dtype}); convert the array"
+                )
+        return self.block(block, inputs, {} if values is None else values, keep=values is not None)
+
+    def block(self, block: Block, inputs: Sequence[Array], values: Values, keep: bool) -> list[Array]:
+        """Runs a block; its terminator's operands are the results."""
+        values.update(zip(block.args, map(self._convert, inputs), strict=True))
+        left: dict[SSAValue, int] = {argument: _uses(argument) for argument in block.args}
+        for op in block.ops:
+            operands = [values[operand] for operand in op.operands]
+            if isinstance(op, ReturnOp | YieldOp):
+                return operands
+            for result, array in zip(op.results, self.op(op, operands), strict=True):
+                values[result] = array
+                left[result] = _uses(result)
+            for operand in () if keep else op.operands:
+                left[operand] -= 1
+                if left[operand] == 0:
+                    del values[operand]
+        raise EvaluationError("a function ends with func.return, a kernel with graph.yield (found neither)")
+
+    def op(self, op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
+        """The results of one op."""
+        match op:
+            case GraphOp():
+                return [self._run(op, operands)]
+            case ConstantOp():
+                return [self._convert(op.array)]
+            case WeightOp():
+                return [self._convert(self._weight(op))]
+            case KernelOp():
+                return self.block(op.block, operands, {}, keep=False)
+            case LaunchOp():
+                return self._launched(op, operands)
+            case _:
+                raise EvaluationError(
+                    f"{op.name}: the graph evaluator does not run this op; evaluate the module before it"
+                )
+
+    def _weight(self, op: WeightOp) -> Array:
+        if self._weights is None:
+            raise EvaluationError(
+                f"graph.weight {op.handle.data}: no weight store was given; pass the one of this module"
+            )
+        return self._weights.get(op.handle.data)
+
+    def _launched(self, op: LaunchOp, operands: Sequence[Array]) -> Sequence[Array]:
+        if self._launch is not None:
+            return self._launch(op, operands)
+        kernel = _lookup(self._function.parent_op(), op.callee)
+        return _Run(kernel, self._weights, self._run, None).function(operands, None)
+
+
+def _uses(value: SSAValue) -> int:
+    return sum(1 for _ in value.uses)
+
+
+# operators ------------------------------------------------------------------------------------------------------------
+
+
+def evaluate_structure(op: GraphOp, operands: Sequence[Array]) -> Array:
+    """The result of an operator by its structure."""
+    kind = result_type(op)
+    match op.structure():
+        case "loops":
+            return run_nest(op.loops(), operands, shape(op.results[0]), kind)
+        case "view":
+            return run_view(op.view(), operands)
+        case _:
+            return run_parts(op, operands)
+
+
+def result_type(op: Operation) -> DType:
+    """The type of an op's first result."""
+    return DType.parse(dtype_name(op.results[0]))
+
+
+def run_parts(op: GraphOp, operands: Sequence[Array]) -> Array:
+    """A composite: its decomposition, built in a scratch block, and run."""
+    block = Block(arg_types=op.operand_types)
+    copy = op.clone(dict(zip(op.operands, block.args, strict=False)))
+    copy.operands = block.args
+    block.add_op(copy)
+    (result,) = copy.decompose(PatternRewriter(copy))
+    values: Values = dict(zip(block.args, operands, strict=True))
+    run = _Run(FuncOp("scratch", ([], [])), None, _round, None)
+    for part in block.ops:
+        if part is copy:
+            break
+        values.update(zip(part.results, run.op(part, [values[value] for value in part.operands]), strict=True))
+    return values[result]
+
+
+def run_view(view: View, operands: Sequence[Array]) -> Array:
+    """The operands re-indexed."""
+    if isinstance(view, Reshape):
+        return np.ascontiguousarray(operands[0]).reshape(view.shape)
+    if isinstance(view, Join):
+        return np.concatenate(operands, axis=view.axis)
+    (x,) = operands
+    starts = [0] * x.ndim
+    for i, start in zip(view.axes, view.starts, strict=True):
+        if i is not None:
+            starts[i] = start
+    strides = [0 if i is None else step * x.strides[i] for i, step in zip(view.axes, view.steps, strict=True)]
+    return _strided(x, starts, view.shape, strides).copy()
+
+
+def run_nest(nest: LoopNest, operands: Sequence[Array], size: Sequence[int], kind: DType) -> Array:
+    """A loop nest on arrays: a result of shape `size` and type `kind`."""
+    match nest.kernel:
+        case Map():
+            views = [read(x, index, nest.bounds) for x, index in zip(operands, nest.inputs, strict=True)]
+            fn, immediates = FN[nest.kernel.fn.upper()], _immediates(nest.kernel, operands)
+            found = host.elementwise(fn, *views, *immediates, dtype=kind)
+            return _written(found, range(len(nest.bounds)), nest, size)
+        case Reduce():
+            view = read(operands[0], nest.inputs[0], nest.bounds)
+            found = host.reduce(RFN[nest.kernel.fn.upper()], view, nest.reduced, dtype=kind)
+            return _written(found, _kept(nest), nest, size)
+        case MultiplyAdd():
+            return _contraction(nest, operands, size, kind)
+        case Window():
+            return _window(nest, operands[0], size, kind)
+
+
+def read(x: Array, index: IndexMap, bounds: Sequence[int], fill: float = 0) -> Array:
+    """x at `index` for every point of `bounds`, as a view; `fill` where the index lies outside x."""
+    pads, starts, strides = list[tuple[int, int]](), list[int](), [0] * len(bounds)
+    for size, ax in zip(x.shape, index, strict=True):
+        reach = [coef * (bounds[dim] - 1) for dim, coef in ax.terms]
+        low = ax.offset + sum(min(0, r) for r in reach)
+        high = ax.offset + sum(max(0, r) for r in reach)
+        pads.append((max(0, -low), max(0, high - size + 1)))
+        starts.append(ax.offset + pads[-1][0])
+    if any(before or after for before, after in pads):
+        x = np.pad(x, pads, constant_values=fill)
+    for place, ax in enumerate(index):
+        for dim, coef in ax.terms:
+            strides[dim] += coef * x.strides[place]
+    return _strided(x, starts, bounds, strides)
+
+
+def _strided(x: Array, starts: Sequence[int], size: Sequence[int], strides: Sequence[int]) -> Array:
+    """A view of x from the element at `starts` on."""
+    base = x[tuple(slice(start, None) for start in starts)]
+    return np.lib.stride_tricks.as_strided(base, tuple(size), strides, writeable=False)
+
+
+def _immediates(kernel: Map, operands: Sequence[Array]) -> tuple[float | int, ...]:
+    """The function's constants; of integers, clamped to their type."""
+    if not kernel.immediates or DType.of(operands[0]).is_float:
+        return kernel.immediates
+    limits = np.iinfo(operands[0].dtype)
+    return tuple(int(np.clip(value, limits.min, limits.max)) for value in kernel.immediates)
+
+
+def _kept(nest: LoopNest) -> list[int]:
+    """The dimensions of the result, in order."""
+    return [dim for dim in range(len(nest.bounds)) if dim not in nest.reduced]
+
+
+def _written(found: Array, dims: Sequence[int], nest: LoopNest, size: Sequence[int]) -> Array:
+    """`found`, whose axes are `dims`, stored by the output map; what lies beyond `size` is dropped."""
+    order = [dim for ax in nest.output for dim, _ in ax.terms]
+    found = found.transpose([list(dims).index(dim) for dim in order])
+    whole = [math.prod(nest.bounds[dim] for dim, _ in ax.terms) for ax in nest.output]
+    found = found.reshape(whole)
+    return found if tuple(whole) == tuple(size) else found[tuple(slice(n) for n in size)]
+
+
+# contractions and windows ---------------------------------------------------------------------------------------------
+
+
+def _contraction(nest: LoopNest, operands: Sequence[Array], size: Sequence[int], kind: DType) -> Array:
+    """Σ a·b by `host.matmul` on [batch, m, k] and [batch, k, n], then the bias in f32 (i32) and the one rounding."""
+    a, b = (read(x, index, nest.bounds) for x, index in zip(operands[:2], nest.inputs[:2], strict=True))
+    used = [{dim for ax in index for dim, _ in ax.terms} for index in nest.inputs[:2]]
+    kept = _kept(nest)
+    batch = [dim for dim in kept if dim in used[0] and dim in used[1]]
+    rows = [dim for dim in kept if dim not in used[1]]
+    columns = [dim for dim in kept if dim not in used[0] and dim not in rows]
+    wide = DType.F32 if DType.of(operands[0]).is_float else DType.I32
+    left, right = _only(a, batch, rows, nest.reduced), _only(b, batch, nest.reduced, columns)
+    if isinstance(nest.kernel, MultiplyAdd) and nest.kernel.depthwise and wide == DType.F32:
+        sums = _by_channel(left, right)
+    else:
+        sums = host.matmul(left, right, dtype=wide)
+    dims = [*batch, *rows, *columns]
+    sums = sums.reshape([nest.bounds[dim] for dim in dims])
+    if len(operands) < 3:
+        return host.cast(_written(sums, dims, nest, size), kind)
+    bias = read(operands[2], nest.inputs[2], nest.bounds)
+    bias = bias[tuple(slice(None) if dim in kept else 0 for dim in range(len(nest.bounds)))]
+    ordered = sums.transpose([dims.index(dim) for dim in kept])
+    return _written(host.elementwise(FN.ADD, ordered, bias, dtype=kind), kept, nest, size)
+
+
+def _only(view: Array, *groups: Sequence[int]) -> Array:
+    """A matrix (a batch of them) from a view over all dimensions: a group is one axis, what is in none is at 0."""
+    dims = [dim for group in groups for dim in group]
+    picked = view[tuple(slice(None) if dim in dims else 0 for dim in range(view.ndim))]
+    order = sorted(dims)
+    extents = [math.prod(view.shape[dim] for dim in group) for group in groups]
+    return picked.transpose([order.index(dim) for dim in dims]).reshape(extents)
+
+
+def _by_channel(left: Array, right: Array) -> Array:
+    """Depthwise: left [channels, m, taps], right [channels, taps, 1]; channels come in whole blocks of 16."""
+    channels, rows, taps = left.shape
+    blocks = channels // contract.BLOCK
+    a = host.cast(left, DType.F32).reshape(blocks, contract.BLOCK, rows, taps)
+    b = host.cast(right, DType.F32).reshape(blocks, contract.BLOCK, taps)
+    a, b = np.ascontiguousarray(a.transpose(2, 0, 3, 1)), np.ascontiguousarray(b.transpose(0, 2, 1))
+    sums = np.empty((rows, channels), np.float32)
+    contract.depthwise(
+        a.ctypes.data, channels * taps, b.ctypes.data, sums.ctypes.data, channels, rows, taps, channels, 1
+    )
+    return sums.T
+
+
+def _window(nest: LoopNest, x: Array, size: Sequence[int], kind: DType) -> Array:
+    """Taps combined one after the other; of a mean the sum is then divided by the count."""
+    assert isinstance(nest.kernel, Window)
+    mean = nest.kernel.fn == "mean"
+    view = read(x, nest.inputs[0], nest.bounds, 0 if mean else -np.inf)
+    kept, reduced = _kept(nest), nest.reduced
+    taps = np.moveaxis(view, reduced, range(len(reduced)))
+    extents = tuple(nest.bounds[dim] for dim in reduced)
+    total = np.full(taps.shape[len(reduced) :], 0 if mean else -np.inf, np.float32)
+    for tap in np.ndindex(extents):
+        total = host.elementwise(FN.ADD if mean else FN.MAX, total, taps[tap])
+    if not mean:
+        return _written(host.cast(total, kind), kept, nest, size)
+    inside = read(np.ones(x.shape, np.float32), nest.inputs[0], nest.bounds)
+    count = inside.sum(axis=reduced, dtype=np.float32)
+    if nest.kernel.count_include_pad:
+        count = np.full(count.shape, math.prod(extents), np.float32)
+    return _written(host.elementwise(FN.DIV, total, count, dtype=kind), kept, nest, size)

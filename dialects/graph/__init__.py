@@ -1,0 +1,39 @@
+"""The graph dialect: operations on whole tensors, one file per family.
+
+| file | what is in it |
+|---|---|
+| `op.py` | `GraphOp`, the base: read it first |
+| `elementwise.py`, `arithmetic.py`, `activations.py` | functions of the vector engine, element by element |
+| `contract.py` | matrix product and channels-last convolutions, as machines see them |
+| `conv.py`, `pool.py`, `reduce.py`, `norm.py` | operators as ONNX has them, and the loops that they decompose into |
+| `views.py` | what only moves elements |
+| `constants.py` | constants, in the text or in the weight store |
+| `structure.py` | fused kernels and their launch |
+| `syntax.py`, `properties.py`, `emit.py` | how an op reads, its properties in Python, how one decomposes |
+"""
+
+from xdsl.ir import Dialect
+
+from . import activations, arithmetic, constants, contract, conv, elementwise, norm, pool, reduce, structure, views
+from .op import GraphOp
+
+FAMILIES = (elementwise, arithmetic, activations, contract, conv, pool, reduce, norm, views)
+"""The modules that hold operators, in the order of the documentation."""
+
+OPERATORS: tuple[type[GraphOp], ...] = tuple(
+    kind
+    for family in FAMILIES
+    for kind in vars(family).values()
+    if isinstance(kind, type)
+    and issubclass(kind, GraphOp)
+    and "name" in vars(kind)
+    and kind.__module__ == family.__name__
+)
+"""Every operator, that is every class of a family with a name."""
+
+Graph = Dialect(
+    "graph",
+    [*OPERATORS, constants.ConstantOp, constants.WeightOp, structure.KernelOp, structure.YieldOp, structure.LaunchOp],
+)
+
+__all__ = ["FAMILIES", "OPERATORS", "Graph", "GraphOp"]

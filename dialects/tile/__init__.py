@@ -1,0 +1,63 @@
+"""The tile dialect: one kernel as loops over on-chip tiles, before addresses and tokens are chosen.
+
+A `tile.kernel` is a function of global-memory buffers and index scalars. Its ops name buffers, not addresses; each op is one operation of one
+engine (`runtime/isa.py`) on *boxes*: an element offset and element strides in a buffer, with the extents that all operands of the op share.
+
+    tile.kernel @relu(%x: !tile.buffer<1000x64xf16, gm>, %y: !tile.buffer<1000x64xf16, gm>) {
+      tile.for %m = 0 to "1000" step 128 {
+        %t = tile.alloc : !tile.buffer<128x64xf16, ub, 2>
+        tile.load %t["0" : 64, 1], %x["64*i0" : 64, 1] extents ["clamp(1000 - i0, 128)", "64"] at (%m)
+        tile.map %t["0" : 64, 1], %t["0" : 64, 1] extents ["clamp(1000 - i0, 128)", "64"] fields {fn = "relu"} at (%m)
+        tile.store %y["64*i0" : 64, 1], %t["0" : 64, 1] extents ["clamp(1000 - i0, 128)", "64"] at (%m)
+      }
+    }
+
+Grammar:
+
+    kernel  = tile.kernel @NAME ( %ARG: (TYPE | index), … ) { op … }
+    op      = tile.for %i = 0 to EXPR step N [add N] [at (%i, …)] { op … }
+            | %b = tile.alloc : TYPE
+            | tile.OP box, … extents [EXPR, …] [fields {NAME = EXPR, …}] [at (%i, …)]
+    box     = %b [ EXPR : STRIDE, … ] [ago N]           the destination first; N: the slot of N iterations ago
+    TYPE    = !tile.buffer< SHAPE x ELEMENT, gm | l1 | l0a | l0b | l0c | ub [, SLOTS] >
+    EXPR    = a field expression (runtime/expr.py) in quotes; enumerated fields by name, floats as numbers
+
+In an expression i0, i1 … are the op's own index operands (`at`): loop indices, which count by the step of their loop, or index arguments
+of the kernel; `core` is the core's number. A buffer with n slots belongs to the loop around its `tile.alloc`: each iteration uses the next slot.
+Strides belong to the extents from left to right; 0 repeats an element. Extents of 0 make the op do nothing.
+
+`ops.py` has the ops, `rules.py` what they demand of their boxes, `builder.py` makes kernels in Python.
+"""
+
+from .attributes import DTYPES, LANES, NAMES, SIZES, SPACES, BufferType, ExprsAttr, FieldsAttr, ShapeAttr, StridesAttr
+from .footprint import capacity, footprint
+from .ops import (
+    ENGINE_OPS,
+    AllocOp,
+    DrainOp,
+    FeedAOp,
+    FeedBOp,
+    FillOp,
+    FoldOp,
+    ForOp,
+    Im2colOp,
+    IotaOp,
+    KernelOp,
+    LoadOp,
+    MapOp,
+    MmaDwOp,
+    MmaOp,
+    MoveOp,
+    Operand,
+    ReduceOp,
+    StoreOp,
+    Tile,
+    TileOp,
+    walk_loops,
+)
+
+__all__ = [
+    "DTYPES", "LANES", "NAMES", "SIZES", "SPACES", "BufferType", "ExprsAttr", "FieldsAttr", "ShapeAttr", "StridesAttr",
+    "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FillOp", "FoldOp", "ForOp", "Im2colOp", "IotaOp", "KernelOp", "LoadOp",
+    "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp", "StoreOp", "Tile", "TileOp", "capacity", "footprint", "walk_loops",
+]  # fmt: skip

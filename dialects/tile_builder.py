@@ -1,0 +1,3 @@
+"""The old place of `dialects/tile/builder.py`."""
+
+from .tile.builder import *  # noqa: F403
