@@ -1,0 +1,1 @@
+"""From a model's file, or from Python, into the graph dialect."""

@@ -1,0 +1,90 @@
+"""Builds graph modules in Python.
+
+    b = GraphBuilder()
+    x = b.input("x", [1, 3, 8, 8])
+    y = b(ReluOp, b(ConvOp, x, b.constant(weight), pads=[1, 1, 1, 1]))
+    b.output("y", y)
+    module, weights = b.module(), b.weights
+
+Shapes and element types are inferred; `element=` gives a result another element type than the default.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, ModuleOp, NameLoc, StringAttr, TensorType, UnknownLoc
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ..dialects.graph.constants import constant
+from ..dialects.graph.op import GraphOp, f32
+from ..dialects.graph.properties import Value, attributes
+from ..dialects.weights import WeightStore, digest
+
+Array = NDArray[Any]
+
+
+class GraphBuilder:
+    """One function `@main`, op by op; see the module."""
+
+    def __init__(self, weights: WeightStore | None = None) -> None:
+        self.weights = WeightStore() if weights is None else weights
+        self.block = Block()
+        self._location: LocationAttr = UnknownLoc()
+        self._constants: dict[str, SSAValue] = {}
+        self._inputs: list[str] = []
+        self._outputs: list[tuple[str, SSAValue]] = []
+
+    def input(self, name: str, shape: Sequence[int], element: Attribute = f32) -> SSAValue:
+        """The next argument of the function."""
+        self._inputs.append(name)
+        return self.block.insert_arg(TensorType(element, shape), len(self.block.args))
+
+    def output(self, name: str, value: SSAValue) -> None:
+        """The next result of the function."""
+        self._outputs.append((name, value))
+
+    def __call__(
+        self,
+        kind: type[GraphOp],
+        *operands: SSAValue | None,
+        element: Attribute | None = None,
+        **properties: Value | None,
+    ) -> SSAValue:
+        """The result of a new op; operands and properties that are None are left out. Raises `InferError`."""
+        given = [operand for operand in operands if operand is not None]
+        return self.insert(kind.build_op(given, attributes(**properties), element)).results[0]
+
+    def constant(self, array: Array) -> SSAValue:
+        """A constant: in the text if small, else in the weight store. Equal arrays are one value."""
+        handle = digest(array)
+        if handle not in self._constants:
+            self._constants[handle] = self.insert(constant(array, self.weights)).results[0]
+        return self._constants[handle]
+
+    def insert(self, op: Operation) -> Operation:
+        """Puts an op at the end, at the current location."""
+        op.location = self._location
+        self.block.add_op(op)
+        return op
+
+    @contextmanager
+    def at(self, name: str) -> Generator[None]:
+        """The ops that are built inside carry the location `name`."""
+        outer, self._location = self._location, NameLoc(StringAttr(name), UnknownLoc())
+        try:
+            yield
+        finally:
+            self._location = outer
+
+    def module(self) -> ModuleOp:
+        """The module. The names of inputs and outputs are attributes of the function."""
+        values = [value for _, value in self._outputs]
+        self.block.add_op(ReturnOp(*values))
+        signature = ([argument.type for argument in self.block.args], [value.type for value in values])
+        function = FuncOp("main", signature, Region(self.block))
+        function.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in self._inputs])
+        function.attributes["output_names"] = ArrayAttr([StringAttr(name) for name, _ in self._outputs])
+        return ModuleOp([function])

@@ -1,0 +1,157 @@
+"""Evaluates nodes all of whose inputs are known: shapes, indices, weights that are computed once.
+
+The usual ones are a line of numpy each; any other goes to onnx's own reference, one node at a time.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from .model_file import Array, to_array
+
+Attributes = Mapping[str, Any]
+Fold = Callable[[Attributes, Sequence[Array | None], int], Array | None]
+
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
+"""Operators whose result is another one each time: never evaluated here."""
+
+
+def fold(
+    node: onnx.NodeProto, attributes: Attributes, inputs: Sequence[Array | None], opset: int
+) -> Sequence[Array] | None:
+    """The outputs of a node, None if it cannot be evaluated. An absent input is None."""
+    if node.op_type in RANDOM or any(kind.type == onnx.AttributeProto.GRAPH for kind in node.attribute):
+        return None
+    rule = RULES.get(node.op_type)
+    found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
+    return _by_reference(node, inputs, opset) if found is None else [found]
+
+
+def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
+    """The outputs by onnx.reference; its import takes a while, and most models do without."""
+    from onnx.reference import ReferenceEvaluator
+
+    feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
+    infos = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in feeds]
+    results = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in node.output if name
+    ]
+    graph = onnx.helper.make_graph([node], "one", infos, results)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(node.domain, opset)])
+    try:
+        found = iter(ReferenceEvaluator(model).run(None, feeds))
+    except Exception:  # noqa: BLE001 - whatever the reference does not do, the caller reports with the node's name
+        return None
+    return [np.asarray(next(found)) if name else np.zeros(0) for name in node.output]
+
+
+def constant_attribute(attributes: Attributes) -> Array:
+    """The value of a Constant node."""
+    (name, value), *_ = attributes.items()
+    if name == "value":
+        return to_array(value, None)
+    return np.array(value, dtype=np.float32 if name.startswith("value_float") else np.int64)
+
+
+def shape_of(shape: Sequence[int], attributes: Attributes) -> Array:
+    """A Shape node."""
+    return np.array(shape[attributes.get("start", 0) : attributes.get("end", len(shape))], dtype=np.int64)
+
+
+def _axes(attributes: Attributes, inputs: Sequence[Array | None]) -> tuple[int, ...] | None:
+    """The axes of Squeeze and Unsqueeze: an attribute, later an input."""
+    if "axes" in attributes:
+        return tuple(attributes["axes"])
+    given = inputs[1] if len(inputs) > 1 else None
+    return None if given is None else tuple(given.reshape(-1).tolist())
+
+
+def _cast(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
+    (x,) = _known(inputs)
+    target = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(attributes["to"]))
+    return x.astype(target) if target.kind in "biuf" and x.dtype.kind in "biuf" else None
+
+
+def _slice(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
+    x, *rest = inputs
+    if opset < 10:
+        starts, ends, axes, steps = attributes["starts"], attributes["ends"], attributes.get("axes"), None
+    else:
+        lists = [None if value is None else value.reshape(-1).tolist() for value in rest]
+        starts, ends, axes, steps = (*lists, None, None)[:4]
+    if x is None or starts is None or ends is None:
+        return None
+    index = [slice(None)] * x.ndim
+    for i, place in enumerate(range(len(starts)) if axes is None else axes):
+        step = 1 if steps is None else steps[i]
+        end = None if step < 0 and ends[i] < -x.shape[place] else ends[i]
+        index[place] = slice(starts[i], end, step)
+    return x[tuple(index)]
+
+
+def _reshape(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
+    x, target = _known(inputs)
+    if attributes.get("allowzero", 0):
+        return x.reshape(target.tolist())
+    return x.reshape([x.shape[i] if size == 0 else size for i, size in enumerate(target.tolist())])
+
+
+def _constant_of_shape(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
+    (size,) = _known(inputs)
+    value = to_array(attributes["value"], None) if "value" in attributes else np.zeros(1, np.float32)
+    return np.full(size.tolist(), value.reshape(-1)[0], value.dtype)
+
+
+def _unsqueeze(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
+    axes = _axes(attributes, inputs)
+    return None if axes is None or inputs[0] is None else np.expand_dims(inputs[0], axes)
+
+
+def _div(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
+    x, y = _known(inputs)
+    if x.dtype.kind == "f":
+        return x / y
+    return None if np.any(y == 0) else (np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))).astype(x.dtype)
+
+
+def _known(inputs: Sequence[Array | None]) -> list[Array]:
+    return [value for value in inputs if value is not None]
+
+
+def _numpy(function: Callable[..., Any]) -> Fold:
+    """A node that is one call on its inputs."""
+    return lambda attributes, inputs, opset: np.asarray(function(*_known(inputs)))
+
+
+RULES: Mapping[str, Fold] = {
+    "Add": _numpy(np.add),
+    "Cast": _cast,
+    "Concat": lambda attributes, inputs, opset: np.concatenate(_known(inputs), axis=attributes["axis"]),
+    "ConstantOfShape": _constant_of_shape,
+    "Div": _div,
+    "Equal": _numpy(np.equal),
+    "Expand": lambda attributes, inputs, opset: _expand(*_known(inputs)),
+    "Gather": lambda attributes, inputs, opset: np.take(*_known(inputs), axis=attributes.get("axis", 0)),
+    "Identity": _numpy(lambda x: x),
+    "Mul": _numpy(np.multiply),
+    "Range": _numpy(lambda start, stop, step: np.arange(start, stop, step, dtype=start.dtype)),
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Squeeze": lambda attributes, inputs, opset: (
+        None if inputs[0] is None else np.squeeze(inputs[0], _axes(attributes, inputs))
+    ),
+    "Sub": _numpy(np.subtract),
+    "Transpose": lambda attributes, inputs, opset: np.transpose(_known(inputs)[0], attributes.get("perm")),
+    "Unsqueeze": _unsqueeze,
+    "Where": _numpy(np.where),
+}
+"""Operators that shape arithmetic and weights are made of."""
+
+
+def _expand(x: Array, shape: NDArray[np.int64]) -> Array:
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist())))

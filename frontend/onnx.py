@@ -1,0 +1,217 @@
+"""Imports an ONNX model: `import_onnx` gives a module in the graph dialect and the store of its weights.
+
+    module, weights = import_onnx("model.onnx", shapes={"x": [1, 3, 48, 320]})
+
+Shapes are static from here on. What depends on constants and shapes alone is evaluated here, so no shape arithmetic is
+left. Everything that is not supported is reported at once, by `ImportProblems`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx.inliner import inline_local_functions
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from ..dialects.graph import OPERATORS
+from ..dialects.graph.constants import constant
+from ..dialects.graph.elementwise import CastOp
+from ..dialects.graph.op import GraphOp, InferError, element, i32, i64
+from ..dialects.weights import WeightStore
+from .builder import GraphBuilder
+from .expansions import EXPANSIONS
+from .fold import constant_attribute, fold, shape_of
+from .inputs import ELEMENTS, read_inputs
+from .model_file import Array, Source, read_model, to_array
+from .node import Node, Value, size_of
+from .problems import ImportProblems, ModelFileError
+
+__all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
+
+Forms = Sequence[tuple[int, int | None, type[GraphOp]]]
+
+TABLE: Mapping[str, Forms] = {
+    name: [(form.since, form.until, kind) for kind in OPERATORS for form in kind.ONNX if form.name == name]
+    for name in sorted({form.name for kind in OPERATORS for form in kind.ONNX if not form.domain})
+}
+"""Of each operator of ai.onnx: first opset, last opset, and the class that stands for it."""
+
+KNOWN_ONLY = ("Constant", "Shape", "Size")
+"""Operators whose result is always known, since shapes are static."""
+
+
+def import_onnx(source: Source, *, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[ModuleOp, WeightStore]:
+    """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
+
+    `shapes` gives the extents of the inputs that the model leaves open.
+    """
+    model, folder = read_model(source)
+    if model.functions:
+        model = inline_local_functions(model)
+    inputs, problems = read_inputs(model.graph, shapes or {})
+    if problems:
+        raise ImportProblems(problems)
+    run = _Import(model, folder)
+    for item in inputs:
+        run.add_input(item.name, item.shape, item.element)
+    for proto in model.graph.node:
+        run.add_node(proto)
+    run.add_outputs(model.graph.output)
+    if run.problems:
+        raise ImportProblems(run.problems)
+    return run.builder.module(), run.builder.weights
+
+
+def supported() -> Mapping[str, str]:
+    """ONNX operators that can be imported, each with the opsets from which on (or between which) it is."""
+    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY), "1 …")
+    for name, forms in TABLE.items():
+        rows[name] = ", ".join(f"{since} … {until or ''}".strip() for since, until, _ in forms)
+    return dict(sorted(rows.items()))
+
+
+class _Import:
+    """The state of one import: values by name, and the problems so far."""
+
+    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
+        self.builder = GraphBuilder()
+        self.problems: list[str] = []
+        self._folder = folder
+        self._opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+        self._values: dict[str, Value | None] = {}
+        """None stands for a value whose node has a problem: what depends on it is not checked further."""
+        self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._names: set[str] = set()
+        self._used = {name for node in model.graph.node for name in node.input}
+        self._used |= {output.name for output in model.graph.output}
+
+    # values -------------------------------------------------------------------------------------------------------
+    def add_input(self, name: str, shape: Sequence[int], kind: Any) -> None:
+        """An argument; integers of 64 bits are narrowed right behind it."""
+        value = self.builder.input(name, shape, kind)
+        with self.builder.at(name):
+            self._values[name] = self.builder(CastOp, value, element=i32) if kind == i64 else value
+
+    def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
+        """The results; what the model declares as 64 bits is widened right before them."""
+        for info in outputs:
+            value = self._value(info.name, f"the output {info.name}")
+            if value is None:
+                continue
+            with self.builder.at(info.name):
+                self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
+
+    def _at_border(self, value: Value, declared: int) -> SSAValue:
+        if not isinstance(value, SSAValue):
+            return self.builder.insert(constant(value, self.builder.weights)).results[0]
+        if ELEMENTS.get(declared) == i64 and element(value) == i32:
+            return self.builder(CastOp, value, element=i64)
+        return value
+
+    def _value(self, name: str, user: str) -> Value | None:
+        """The value of a name; None after a problem, which is this one or an earlier one."""
+        if name not in self._values and name in self._initializers:
+            self._values[name] = to_array(self._initializers[name], self._folder)
+        if name not in self._values:
+            self.problems.append(f"{user}: values are defined before use (found no {name!r}); check the model")
+            self._values[name] = None
+        return self._values[name]
+
+    # nodes --------------------------------------------------------------------------------------------------------
+    def add_node(self, proto: onnx.NodeProto) -> None:
+        """Evaluates the node, or builds its ops; a problem is noted and its outputs are marked."""
+        name = self._unique(proto)
+        inputs = {key: self._value(key, name) for key in proto.input if key}
+        outputs: Sequence[Value | None] = [None] * len(proto.output)
+        broken = any(value is None for value in inputs.values())
+        opset = self._opsets.get(proto.domain or "ai.onnx", 0)
+        attributes = {a.name: _attribute(a) for a in proto.attribute}
+        node = Node(name, proto, attributes, [inputs.get(key) for key in proto.input], opset, self.builder)
+        try:
+            if broken:
+                _check_supported(proto, opset)
+            else:
+                with self.builder.at(name):
+                    outputs = self._import(node)
+        except InferError as error:
+            self.problems.append(f"{name}: {error}; {_advice(proto)}")
+        self._values.update(zip(proto.output, outputs, strict=False))
+
+    def _import(self, node: Node) -> Sequence[Value | None]:
+        """The outputs of a node."""
+        found = _known_outputs(node)
+        if found is not None:
+            return found
+        _check_supported(node.proto, node.opset)
+        extra = [key for key in node.proto.output[1:] if key in self._used]
+        expansion = EXPANSIONS.get(node.operator)
+        if expansion is not None:
+            results = expansion(node)
+        else:
+            results = [_operator(node)]
+        if len(extra) >= len(results) and extra:
+            raise InferError(f"{node.operator} has one output (found a use of {extra[0]!r})")
+        return results
+
+    def _unique(self, proto: onnx.NodeProto) -> str:
+        """The node's name, or its operator and a number; no two nodes have one name."""
+        stem = proto.name or f"{proto.op_type}_{len(self._names)}"
+        name, count = stem, 1
+        while name in self._names:
+            count += 1
+            name = f"{stem}_{count}"
+        self._names.add(name)
+        return name
+
+
+def _known_outputs(node: Node) -> Sequence[Array] | None:
+    """The outputs of a node that depends on shapes and constants alone."""
+    if node.operator == "Constant":
+        return [constant_attribute(node.attributes)]
+    if node.operator in ("Shape", "Size"):
+        size = shape_of(size_of(node.given(0)), node.attributes)
+        return [size if node.operator == "Shape" else size.prod()]
+    if any(isinstance(value, SSAValue) for value in node.inputs):
+        return None
+    return fold(
+        node.proto, node.attributes, [value for value in node.inputs if not isinstance(value, SSAValue)], node.opset
+    )
+
+
+def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
+    """Raises `InferError` unless some op stands for the operator."""
+    name, domain = proto.op_type, proto.domain or "ai.onnx"
+    if domain == "ai.onnx" and (name in EXPANSIONS or name in KNOWN_ONLY or _class(name, opset)):
+        return
+    opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
+    rule = f"{name} is supported in opsets {opsets}" if opsets and domain == "ai.onnx" else f"{name} is not supported"
+    raise InferError(f"{rule} (found {domain}, opset {opset})")
+
+
+def _class(name: str, opset: int) -> type[GraphOp] | None:
+    """The class that stands for an operator of ai.onnx in an opset."""
+    forms = TABLE.get(name, ())
+    return next((kind for since, until, kind in forms if since <= opset and (until is None or opset <= until)), None)
+
+
+def _operator(node: Node) -> SSAValue:
+    """The one op that stands for a node."""
+    kind = _class(node.operator, node.opset)
+    assert kind is not None
+    indices, properties = kind.from_onnx(node.attributes, node.constants(), node.opset)
+    operands = [node.operand(index) for index in indices if node.inputs[index] is not None]
+    return node.emit(kind, *operands, **properties)
+
+
+def _attribute(proto: onnx.AttributeProto) -> Any:
+    """The value of an attribute, strings as `str`."""
+    value = onnx.helper.get_attribute_value(proto)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _advice(proto: onnx.NodeProto) -> str:
+    if any(attribute.type == onnx.AttributeProto.GRAPH for attribute in proto.attribute):
+        return "export the model without control flow"
+    return "export the model without it, or leave this part to the host"

@@ -1,0 +1,23 @@
+"""What can be wrong with a model, said to the person who has it.
+
+    ValueError
+    ├── ModelFileError        the file: missing, empty, not ONNX
+    └── ImportProblems        the model: everything that is not supported, at once
+
+Both are mistakes of the input and no bugs, so the driver prints them as they are.
+"""
+
+from collections.abc import Sequence
+
+
+class ModelFileError(ValueError):
+    """The file cannot be read as an ONNX model: `<file>: <rule> (<found>); <what to do>`."""
+
+
+class ImportProblems(ValueError):
+    """All that keeps a model from being imported, a line each: `<node>: <rule> (<found>); <what to do>`."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__("\n  ".join([f"the model has {count}, nothing was imported:", *problems]))
