@@ -1,0 +1,1 @@
+"""Language to language: every rewrite that knows the machine only through its Target."""

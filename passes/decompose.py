@@ -1,0 +1,46 @@
+"""The pass `decompose`: rewrites ONNX's operators into primitives, ops that are one loop nest or one view."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ..dialects.graph import OPERATORS
+from ..dialects.graph.op import GraphOp
+from .context import PassError, compile_context
+from .rewrite import Rewriter, rewrite
+
+
+@dataclass(frozen=True)
+class Decompose(ModulePass):
+    """Replaces every op that has a `decompose`, until only primitives are left.
+
+    A composite's inner edges are f32, and the edge of its result keeps its type (docs/numerics.md §2).
+
+        %0 = graph.softmax %x {axes = [1]} : (tensor<2x8xf16>) -> tensor<2x8xf16>
+
+    becomes
+
+        %0 = graph.reduce_max %x {axes = [1], keepdims = true} : (tensor<2x8xf16>) -> tensor<2x1xf32>
+        %1 = graph.sub %x, %0 : (tensor<2x8xf16>, tensor<2x1xf32>) -> tensor<2x8xf32>
+        %2 = graph.exp %1 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+        %3 = graph.reduce_sum %2 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+        %4 = graph.div %2, %3 : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf16>
+    """
+
+    name: ClassVar[str] = "decompose"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        composites = [cls for cls in OPERATORS if cls.structure() == "decompose"]
+        rewrite(compile_context(ctx), op, {cls: (decompose_op,) for cls in composites})
+
+
+def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
+    """Puts the parts in place of the op."""
+    values = list(op.decompose(rewriter))
+    for result, value in zip(op.results, values, strict=True):
+        if result.type != value.type:
+            raise PassError(f"decompose must keep the type of the result, {result.type} (found {value.type}); this is a bug in the operator", op)
+    rewriter.replace(op, [], values)

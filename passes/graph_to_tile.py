@@ -1,0 +1,168 @@
+"""`graph-to-tile`: each outlined kernel of graph ops becomes a `tile.kernel`, tiled for the target."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from ..dialects import tile
+from ..dialects.graph.contract import Conv2DOp, Depthwise2DOp, MatMulOp
+from ..dialects.graph.op import GraphOp, dtype_name, shape
+from ..dialects.graph.pool import Window2DOp
+from ..dialects.graph.properties import flag, ints
+from .context import PassError, compile_context
+from .tiling.body import Machine, NotTileable, Region
+from .tiling.contraction import Product, tile_product
+from .tiling.depthwise import tile_depthwise
+from .tiling.image import Image, tile_convolution
+from .tiling.movement import tile_movement
+from .tiling.vector import tile_vector
+from .tiling.window import tile_window
+
+
+@dataclass(frozen=True)
+class GraphToTile(ModulePass):
+    """Writes each kernel function as loops over on-chip tiles; `cores` uses fewer cores than the target has, `variant` takes another tiling than the best.
+
+    func.func private @k0(%x: tensor<1000x64xf16>) -> tensor<1000x64xf16> {      tile.kernel @k0(%x: !tile.buffer<64000xf16, gm>, %y: …) {
+      %y = graph.relu %x : …                                                ⟶      tile.for %m = 0 to "1000" step 250 {
+      func.return %y                                                                 load, map relu, store
+    }                                                                              }
+    """
+
+    name = "graph-to-tile"
+    cores: int = 0
+    variant: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = compile_context(ctx).need_target()
+        machine = Machine(target, min(self.cores or target.cores, target.cores), self.variant)
+        problems: list[str] = []
+        for function in [
+            f
+            for f in op.ops
+            if isinstance(f, FuncOp) and f.sym_visibility is not None and f.sym_visibility.data == "private"
+        ]:
+            region = region_of(function)
+            try:
+                kernel = tile_kernel(function.sym_name.data, region, machine)
+            except NotTileable as error:
+                problems.append(str(PassError(str(error), region.ops[0])))
+                continue
+            locate(kernel, region)
+            block = function.parent_block()
+            assert block is not None
+            block.insert_op_before(kernel, function)
+            function.detach()
+            function.erase()
+        if problems:
+            raise PassError("; ".join(problems))
+
+
+def region_of(function: FuncOp) -> Region:
+    """The kernel in a function of graph ops."""
+    block = function.body.block
+    ops = [op for op in block.ops if isinstance(op, GraphOp)]
+    assert block.last_op is not None
+    return Region(tuple(block.args), tuple(ops), tuple(block.last_op.operands))
+
+
+def tile_kernel(name: str, region: Region, machine: Machine) -> tile.KernelOp:
+    """The tile form of a kernel: its first op that is no elementwise one decides which. Raises `NotTileable`."""
+    anchor = region.ops[0]
+    for kind, form in _FORMS.items():
+        if isinstance(anchor, kind):
+            return form(name, region, machine)
+    if anchor.structure() == "view":
+        return tile_movement(name, region, machine)
+    return tile_vector(name, region, machine)
+
+
+def _matmul(name: str, region: Region, machine: Machine) -> tile.KernelOp:
+    return tile_product(name, region, product_of(region.ops[0]), machine)
+
+
+def product_of(op: GraphOp) -> Product:
+    """Sizes of a `graph.matmul`; a right operand without batch axes takes all rows of the left one as one matrix."""
+    a, b = shape(op.operands[0]), shape(op.operands[1])
+    transposed = flag(op.properties, "trans_b")
+    if len(a) < 2 or len(b) < 2:
+        raise NotTileable(f"operands of a product are matrices (found rank {len(a)} and {len(b)})")
+    n, k = (b[-2], b[-1]) if transposed else (b[-1], b[-2])
+    dtype = dtype_name(op.operands[0])
+    if dtype != dtype_name(op.operands[1]):
+        raise NotTileable(f"operands of a product have one type (found {dtype} and {dtype_name(op.operands[1])})")
+    if math.prod(b[:-2]) == 1:
+        return Product(1, math.prod(a[:-1]), n, k, True, transposed, dtype)
+    if a[:-2] != b[:-2]:
+        raise NotTileable(f"batch axes of a product agree (found {a[:-2]} and {b[:-2]})")
+    return Product(math.prod(a[:-2]), a[-2], n, k, False, transposed, dtype)
+
+
+def image_of(op: GraphOp) -> Image:
+    """Geometry of a channels-last window op."""
+    batch, h, w, channels = shape(op.operands[0])
+    _, oh, ow, _ = shape(op.results[0])
+    kernel, strides, pads, dilations = (
+        ints(op.properties, name) for name in ("kernel", "strides", "pads", "dilations")
+    )
+    return Image(
+        batch,
+        h,
+        w,
+        channels,
+        oh,
+        ow,
+        (kernel[0], kernel[1]),
+        (strides[0], strides[1]),
+        (dilations[0], dilations[1]),
+        (pads[0], pads[1]),
+        dtype_name(op.operands[0]),
+    )
+
+
+def _convolution(name: str, region: Region, machine: Machine) -> tile.KernelOp:
+    op = region.ops[0]
+    image, columns = image_of(op), shape(op.results[0])[3]
+    if image.taps == 1 and image.strides == (1, 1) and not any(ints(op.properties, "pads")) and image.c0 == 16:
+        # A 1×1 convolution is a product of the pixels; k is the channel.
+        product = Product(1, image.batch * image.h * image.w, columns, image.channels, True, False, image.dtype)
+        return tile_product(name, region, product, machine)
+    return tile_convolution(name, region, image, columns, machine)
+
+
+def _depthwise(name: str, region: Region, machine: Machine) -> tile.KernelOp:
+    return tile_depthwise(name, region, image_of(region.ops[0]), machine)
+
+
+def _window(name: str, region: Region, machine: Machine) -> tile.KernelOp:
+    return tile_window(name, region, image_of(region.ops[0]), machine)
+
+
+_FORMS: dict[type[GraphOp], Callable[[str, Region, Machine], tile.KernelOp]] = {
+    MatMulOp: _matmul,
+    Conv2DOp: _convolution,
+    Depthwise2DOp: _depthwise,
+    Window2DOp: _window,
+}
+
+
+def locate(kernel: tile.KernelOp, region: Region) -> None:
+    """Every op of the kernel that has no location of its own stands for the kernel's first op."""
+    for op in kernel.walk():
+        _inherit(op, region.ops[0])
+
+
+def _inherit(op: Operation, source: Operation) -> None:
+    from .location import leaves
+
+    if not leaves(op.location):
+        op.location = source.location
+
+
+__all__ = ["GraphToTile", "product_of", "tile_kernel"]

@@ -1,0 +1,231 @@
+"""The pass `precision`: gives each edge its element type. After it, no pass changes a bit."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import Rewriter as IRRewriter
+
+from ..dialects.graph.constants import NUMPY, constant
+from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
+from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, shape
+from ..dialects.graph.properties import number
+from ..dialects.graph.views import ViewOp
+from .context import CompileContext, PassError, compile_context
+from .values import array_of, users
+
+POLICIES: dict[str, Attribute] = {"fp16": f16, "bf16": bf16, "fp32": f32}
+MOST_F16 = 65504.0
+LEAST_F16 = 2.0**-14
+
+CONTRACTIONS = frozenset({"graph.matmul", "graph.gemm", "graph.conv", "graph.conv2d", "graph.depthwise2d", "graph.conv_transpose"})
+"""Their first two operands have the low type; the others, biases, are f32."""
+TABLES = frozenset({"graph.gather", "graph.gather_nd", "graph.gather_elements", "graph.resize"})
+"""They move elements like views, of their first operand."""
+BOUNDED = frozenset({
+    "graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid", "graph.sin", "graph.cos", "graph.sign",
+    "graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm", "graph.rms_norm", "graph.log", "graph.cast",
+}) | CONTRACTIONS  # fmt: skip
+"""Safe ops: their results fit the low type whatever comes in."""
+WIDENING = frozenset({"graph.exp", "graph.pow", "graph.reduce_sum", "graph.reduce_prod", "graph.reduce_sum_square", "graph.cumsum"})
+"""Their results may leave the low type's range though the operands are in it."""
+SENSITIVE = frozenset({"graph.sqrt", "graph.rsqrt", "graph.reciprocal", "graph.log", "graph.div", "graph.pow"})
+"""A tiny constant that protects their operand must not be lost."""
+
+
+@dataclass(frozen=True)
+class Precision(ModulePass):
+    """Gives every float edge the type of the policy, but for islands of f32.
+
+    Under `fp16`, an edge is f16 unless it is in an island. An island begins at an op with a constant that f16 cannot hold (a mask
+    of −1e9, an ε of 1e-12 under a root), or whose results outgrow f16 (exp, squares, sums), and ends at the next op whose
+    results are bounded (softmax, tanh, a normalisation, a contraction …). Operands of contractions are cast, biases stay f32,
+    and inside a composite its own f32 edges appear when it is decomposed. Inputs and outputs of the model keep their types.
+    `bf16` has the range of f32, so it needs no islands; `fp32` leaves everything as it is.
+
+        func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+          %0 = graph.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+          func.return %0 : tensor<4x8xf32>
+
+    becomes
+
+        func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+          %0 = graph.cast %x : (tensor<4x8xf32>) -> tensor<4x8xf16>
+          %1 = graph.relu %0 : (tensor<4x8xf16>) -> tensor<4x8xf16>
+          %2 = graph.cast %1 : (tensor<4x8xf16>) -> tensor<4x8xf32>
+          func.return %2 : tensor<4x8xf32>
+    """
+
+    name: ClassVar[str] = "precision"
+
+    policy: str = "fp16"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.policy not in POLICIES:
+            raise PassError(f"policy is one of {', '.join(POLICIES)} (found {self.policy!r})")
+        if self.policy == "fp32":
+            return
+        for function in op.walk():
+            if isinstance(function, FuncOp) and function.body.blocks:
+                _Typing(compile_context(ctx), POLICIES[self.policy]).run(function.body.block)
+
+
+@dataclass
+class _Typing:
+    """The types of one function's edges: ops in order, each after its operands."""
+
+    ctx: CompileContext
+    low: Attribute
+    islands: set[SSAValue] = field(default_factory=set[SSAValue])
+    casts: dict[tuple[SSAValue, Attribute], SSAValue] = field(default_factory=dict[tuple[SSAValue, Attribute], SSAValue])
+
+    def run(self, block: Block) -> None:
+        body = list(block.ops)
+        for argument in block.args:
+            self._enter(argument, block)
+        for op in body:
+            if isinstance(op, GraphOp):
+                self._type(op)
+            elif isinstance(op, ReturnOp):
+                self._leave(op, block)
+
+    def _enter(self, argument: SSAValue, block: Block) -> None:
+        """A model input is cast once, where it comes in."""
+        if not isinstance(argument.type, TensorType) or element(argument) not in FLOATS or element(argument) == self.low:
+            return
+        cast = CastOp.build_op([argument], element=self.low)
+        first = block.first_op
+        IRRewriter.insert_op(cast, InsertPoint.before(first) if first is not None else InsertPoint.at_end(block))
+        argument.replace_uses_with_if(cast.result, lambda use: use.operation is not cast and not isinstance(use.operation, ReturnOp))
+
+    def _leave(self, op: ReturnOp, block: Block) -> None:
+        """A model output has the type it was declared with."""
+        function = block.parent_op()
+        assert isinstance(function, FuncOp)
+        for index, declared in enumerate(function.function_type.outputs):
+            if op.operands[index].type != declared:
+                op.operands[index] = self._cast(op.operands[index], element(declared), op)
+
+    def _type(self, op: GraphOp) -> None:
+        floats = [result for result in op.results if element(result) in FLOATS]
+        if isinstance(op, CastOp) and floats:
+            self._set(op, self.low, island=False)
+        elif isinstance(op, ViewOp) or op.name in TABLES:
+            self._move(op)
+        elif floats:
+            if op.name in CONTRACTIONS:
+                self._contract(op)
+            else:
+                self._shrink_tensors(op)
+            self._set(op, f32 if self._is_island(op) else self.low, island=self._is_island(op))
+
+    def _set(self, op: Operation, kind: Attribute, island: bool) -> None:
+        for result in list(op.results):
+            if element(result) in FLOATS:
+                new = IRRewriter.replace_value_with_new_type(result, TensorType(kind, shape(result)))
+                if island:
+                    self.islands.add(new)
+
+    # operands -----------------------------------------------------------------------------------------------------------
+    def _contract(self, op: GraphOp) -> None:
+        for index, operand in enumerate(op.operands):
+            if element(operand) in FLOATS:
+                op.operands[index] = self._as(operand, self.low if index < 2 else f32, op)
+
+    def _move(self, op: GraphOp) -> None:
+        """Elements move unchanged: the result has the type of the operands, f32 if one of several is."""
+        moved = [operand for operand in (op.operands if isinstance(op, ViewOp) else op.operands[:1]) if element(operand) in FLOATS]
+        if not moved:
+            return
+        constants = [operand for operand in moved if self._fits(operand)]
+        others = {element(operand) for operand in moved if operand not in constants}
+        kind = f32 if f32 in others or (not others and len(constants) < len(moved)) else self.low
+        for index, operand in enumerate(op.operands):
+            if operand in moved:
+                op.operands[index] = self._as(operand, kind, op)
+        self._set(op, kind, island=any(operand in self.islands for operand in moved))
+
+    def _fits(self, value: SSAValue) -> bool:
+        """A constant that the low type holds."""
+        array = array_of(value, self.ctx)
+        return array is not None and self._holds(array)
+
+    def _holds(self, array: Array) -> bool:
+        finite = np.abs(array[np.isfinite(array)])
+        return self.low != f16 or not bool(np.any(finite > MOST_F16))
+
+    def _shrink_tensors(self, op: GraphOp) -> None:
+        """A constant tensor of more than one axis takes half the room; vectors and numbers stay as exact as they are."""
+        if not isinstance(op, Elementwise):
+            return
+        for index, operand in enumerate(op.operands):
+            if element(operand) == f32 and sum(size > 1 for size in shape(operand)) > 1 and self._fits(operand):
+                op.operands[index] = self._as(operand, self.low, op)
+
+    def _as(self, value: SSAValue, kind: Attribute, user: Operation) -> SSAValue:
+        return value if element(value) == kind else self._cast(value, kind, user)
+
+    def _cast(self, value: SSAValue, kind: Attribute, user: Operation) -> SSAValue:
+        """`value` as `kind`, made once: a constant is converted, anything else is cast right after it is made."""
+        key = (value, kind)
+        if key in self.casts:
+            return self.casts[key]
+        array = array_of(value, self.ctx)
+        known = array is not None
+        new: Operation = constant(array.astype(NUMPY[kind]), self.ctx.weights) if known else CastOp.build_op([value], element=kind)
+        new.location = value.owner.location if isinstance(value.owner, Operation) else user.location
+        IRRewriter.insert_op(new, _after(value))
+        self.casts[key] = new.results[0]
+        return new.results[0]
+
+    # islands ------------------------------------------------------------------------------------------------------------
+    def _is_island(self, op: GraphOp) -> bool:
+        if self.low != f16 or op.name in BOUNDED or _is_ratio(op, self.islands):
+            return False
+        if op.name in WIDENING or any(operand in self.islands for operand in op.operands):
+            return True
+        if op.name == "graph.mul" and op.operands[0] is op.operands[1]:
+            return True
+        return self._has_large(op) or self._has_tiny(op)
+
+    def _numbers(self, op: GraphOp) -> list[Array]:
+        """Constants that an elementwise op takes, operands and properties, without the bounds of a clip."""
+        if not isinstance(op, Elementwise):
+            return []
+        arrays = [array for operand in op.operands if element(operand) in FLOATS and (array := array_of(operand, self.ctx)) is not None]
+        return arrays + ([] if isinstance(op, ClipOp) else [np.asarray(value) for value in op.immediates])
+
+    def _has_large(self, op: GraphOp) -> bool:
+        return not all(self._holds(array) for array in self._numbers(op))
+
+    def _has_tiny(self, op: GraphOp) -> bool:
+        """A constant too small for f16 that keeps a root, quotient or logarithm away from 0."""
+        numbers = self._numbers(op)
+        if isinstance(op, ClipOp):
+            numbers = [np.asarray(number(op.properties, "lo"))]
+        tiny = any(bool(np.any((np.abs(array) < LEAST_F16) & (array != 0))) for array in numbers)
+        return tiny and any(user.name in SENSITIVE for result in op.results for user in users(result))
+
+
+def _is_ratio(op: GraphOp, islands: set[SSAValue]) -> bool:
+    """x ÷ y, or x·(1 ÷ y) and x·(1 ÷ √y), where y comes from an island: what normalises ends it."""
+    if op.name == "graph.div":
+        return op.operands[1] in islands
+    inverses = ("graph.rsqrt", "graph.reciprocal")
+    return op.name == "graph.mul" and any(
+        operand in islands and isinstance(operand.owner, Operation) and operand.owner.name in inverses for operand in op.operands
+    )
+
+
+def _after(value: SSAValue) -> InsertPoint:
+    owner = value.owner
+    if isinstance(owner, Block):
+        first = owner.first_op
+        return InsertPoint.before(first) if first is not None else InsertPoint.at_end(owner)
+    return InsertPoint.after(owner)

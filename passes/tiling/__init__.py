@@ -1,0 +1,1 @@
+"""From one fused kernel of graph ops to loops over on-chip tiles, one module per form of kernel."""

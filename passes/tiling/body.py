@@ -1,0 +1,301 @@
+"""The vector body of a kernel: elementwise operators and reductions over the tile of a space.
+
+A *space* is the iteration domain of a kernel with adjacent axes merged; every value of the body covers some of its dimensions in full
+and is broadcast along the others. The same code writes a softmax over rows and the epilogue of a convolution.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects import tile
+from ...dialects.graph.constants import ConstantOp
+from ...dialects.graph.op import GraphOp, dtype_name, shape
+from ...dialects.loops import Map, Reduce
+from ...dialects.tile_builder import Affine, Box, Buffer, Index, KernelBuilder, float_bits
+from ...dialects.tile import SIZES
+from ...dialects.tile.footprint import capacity, footprint
+from ...runtime.isa import DTYPES
+from ...runtime.target import Target
+
+__all__ = ["Body", "Dim", "Machine", "NotTileable", "Region", "first_fitting", "merge_axes", "scalar_value"]
+
+
+class NotTileable(ValueError):
+    """A kernel has no form on this target: `<rule> (<what was found>)`."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a kernel is tiled for: the target, the cores that share it, and which of the fitting tilings to take (0: the best)."""
+
+    target: Target
+    cores: int
+    variant: int = 0
+
+
+@dataclass(frozen=True)
+class Region:
+    """A fused kernel: operand values, the ops in order, the values it yields. Scalar constants are operands of the ops."""
+
+    arguments: tuple[SSAValue, ...]
+    ops: tuple[GraphOp, ...]
+    results: tuple[SSAValue, ...]
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One dimension of a space: `size` in all, `tile` on chip, the place of the current tile and how much of it is there."""
+
+    size: int
+    tile: int
+    start: Affine = field(default_factory=Affine)
+    extent: Index = 0
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.size // self.tile)
+
+
+def scalar_value(value: SSAValue) -> float | None:
+    """The number, if the value is a constant of one element."""
+    owner = value.owner
+    if not isinstance(owner, ConstantOp) or math.prod(shape(value)) != 1:
+        return None
+    return float(owner.array.reshape(()))
+
+
+def merge_axes(
+    full: Sequence[int], values: Sequence[SSAValue], reduced: frozenset[int] = frozenset()
+) -> list[tuple[int, ...]]:
+    """Groups of adjacent axes of `full` along which every value is either whole or broadcast alike; axes of size 1 vanish.
+
+    `reduced` axes do not merge with others that are kept. Raises `NotTileable` for a value that is neither.
+    """
+    patterns = {covers(value, full) for value in values}
+    groups: list[list[int]] = []
+    for ax, size in enumerate(full):
+        if size == 1:
+            continue
+        alike = (
+            groups
+            and all(p[groups[-1][-1]] == p[ax] for p in patterns)
+            and ((groups[-1][-1] in reduced) == (ax in reduced))
+        )
+        if alike:
+            groups[-1].append(ax)
+        else:
+            groups.append([ax])
+    return [tuple(group) for group in groups] or [(len(full) - 1,) if full else ()]
+
+
+def covers(value: SSAValue, full: Sequence[int]) -> tuple[bool, ...]:
+    """Per axis of `full`: whether the value is whole there. Raises `NotTileable` if it is neither whole nor of size 1."""
+    sizes = (1,) * (len(full) - len(shape(value))) + tuple(shape(value))
+    if len(sizes) != len(full) or any(s not in (1, f) for s, f in zip(sizes, full, strict=True)):
+        raise NotTileable(
+            f"every value of a fused kernel broadcasts to its space (found {shape(value)} in {tuple(full)})"
+        )
+    return tuple(s == f for s, f in zip(sizes, full, strict=True))
+
+
+def first_fitting(kernels: Iterable[tile.KernelOp], machine: Machine, rule: str) -> tile.KernelOp:
+    """The first kernel whose buffers fit the target's memories, or a later one by the machine's variant; raises `NotTileable` with `rule` if none does."""
+    limits = capacity(machine.target)
+    over, chosen, skip = "no tiling was tried", None, machine.variant
+    for kernel in kernels:
+        sizes = footprint(kernel, machine.target)
+        too_large = [
+            f"{memory} {sizes[memory]} of {limit} bytes" for memory, limit in limits.items() if sizes[memory] > limit
+        ]
+        if too_large:
+            over = ", ".join(too_large)
+            continue
+        chosen = kernel
+        if skip == 0:
+            break
+        skip -= 1
+    if chosen is None:
+        raise NotTileable(f"{rule} (found {over})")
+    return chosen
+
+
+@dataclass
+class Held:
+    """A value on chip: its buffer, and the dimensions it covers."""
+
+    buffer: Buffer
+    dims: tuple[int, ...]
+    reusable: bool
+
+
+class Body:
+    """Emits a region's ops over the current tile of a space."""
+
+    def __init__(self, k: KernelBuilder, full: Sequence[int], groups: Sequence[tuple[int, ...]], dims: Sequence[Dim]):
+        self.k = k
+        self.full = tuple(full)
+        self.groups = list(groups)
+        self.dims = list(dims)
+        self.held: dict[SSAValue, Held] = {}
+        self._free: list[Held] = []
+        self._constants: dict[tuple[float, str], Buffer] = {}
+
+    # values -------------------------------------------------------------------------------------------------------------
+    def dims_of(self, value: SSAValue) -> tuple[int, ...]:
+        """Dimensions of the space that the value covers in full."""
+        whole = covers(value, self.full)
+        return tuple(d for d, group in enumerate(self.groups) if group and whole[group[0]] and self.dims[d].size > 1)
+
+    def tile_shape(self, value: SSAValue) -> tuple[int, ...]:
+        return tuple(self.dims[d].tile for d in self.dims_of(value)) or (1,)
+
+    def tile_bytes(self, value: SSAValue) -> int:
+        return math.prod(self.tile_shape(value)) * SIZES[dtype_name(value)]
+
+    def extents(self, dims: Sequence[int]) -> list[Index]:
+        return [self.dims[d].extent for d in dims] or [1]
+
+    def global_box(self, buffer: Buffer, value: SSAValue) -> Box:
+        """The value's current tile in global memory, where it stands contiguous in row-major order."""
+        dims = self.dims_of(value)
+        offset, strides, stride = Affine(), [], 1
+        for d in reversed(dims):
+            offset = offset + self.dims[d].start * stride
+            strides.append(stride)
+            stride *= self.dims[d].size
+        return buffer.box(offset, *(reversed(strides) if strides else [1]))
+
+    def own_box(self, held: Held) -> Box:
+        return held.buffer.box(0, *(held.buffer.strides if held.dims else (1,)))
+
+    def alloc(self, value: SSAValue, slots: int = 1) -> Held:
+        buffer = self.k.alloc(self.tile_shape(value), dtype_name(value), "ub", slots)
+        return Held(buffer, self.dims_of(value), reusable=slots == 1)
+
+    def load(self, value: SSAValue, source: Buffer, slots: int) -> None:
+        """Brings the value's current tile into UB."""
+        held = self.alloc(value, slots)
+        held.reusable = False
+        self.k.load(self.own_box(held), self.global_box(source, value), self.extents(held.dims))
+        self.held[value] = held
+
+    def store(self, value: SSAValue, target: Buffer) -> None:
+        held = self.held[value]
+        self.k.store(self.global_box(target, value), self.own_box(held), self.extents(held.dims))
+
+    # ops ----------------------------------------------------------------------------------------------------------------
+    def emit(self, ops: Sequence[GraphOp], outputs: Sequence[SSAValue], output_slots: int = 2) -> None:
+        """Emits ops in order. Buffers of values that are no longer needed are used again; outputs get their own."""
+        last: dict[SSAValue, int] = {}
+        for position, op in enumerate(ops):
+            for operand in op.operands:
+                last[operand] = position
+        kept = set(outputs)
+        for position, op in enumerate(ops):
+            (result,) = op.results
+            self.k.location = op.location
+            dying = [
+                self.held[v]
+                for v in dict.fromkeys(op.operands)
+                if v in self.held and last[v] == position and v not in kept and self.held[v].reusable
+            ]
+            nest = op.loops()
+            in_place = [h for h in dying if isinstance(nest.kernel, Map) and self._fits(h, result)]
+            if result in kept:
+                target = self.alloc(result, output_slots)
+                target.reusable = False
+            elif in_place:
+                target = in_place[0]
+                dying.remove(target)
+            else:
+                target = next((h for h in self._free if self._fits(h, result)), None) or self.alloc(result)
+                self._free = [h for h in self._free if h is not target]
+            self._emit_op(op, target)
+            self.held[result] = target
+            self._free += dying
+
+    def _fits(self, held: Held, value: SSAValue) -> bool:
+        return held.dims == self.dims_of(value) and held.buffer.kind.dtype == dtype_name(value)
+
+    def _emit_op(self, op: GraphOp, target: Held) -> None:
+        kernel = op.loops().kernel
+        if isinstance(kernel, Map):
+            self._emit_map(op, kernel, target)
+        elif isinstance(kernel, Reduce):
+            self._emit_reduce(op, kernel, target)
+        else:
+            raise NotTileable(f"{op.name} is no part of a vector body")
+
+    def _emit_map(self, op: GraphOp, kernel: Map, target: Held) -> None:
+        operands: list[Box | float] = []
+        used = self._axes([target, *(self.held[v] for v in op.operands if v in self.held)])
+        for position, value in enumerate(op.operands):
+            number = scalar_value(value)
+            if value in self.held:
+                operands.append(self._spread(self.held[value], used))
+            elif number is None:
+                raise NotTileable(f"{op.name}: operand {position} is neither computed here nor a scalar")
+            elif position == 0 or (position == 1 and len(op.operands) == 3 and scalar_value(op.operands[2]) is None):
+                operands.append(self._constant(number, dtype_name(value)).box(0, *([0] * max(1, len(used)))))
+            else:
+                operands.append(number)
+        operands += list(kernel.immediates)
+        self.k.map(kernel.fn, self._spread(target, used), *operands, extents=self.extents(used))  # type: ignore[arg-type]
+
+    def _axes(self, helds: Sequence[Held]) -> tuple[int, ...]:
+        """Dimensions an instruction must walk; at most three."""
+        used = tuple(sorted({d for held in helds for d in held.dims if self.dims[d].tile > 1}))
+        if len(used) > 3:
+            raise NotTileable(f"a vector instruction walks three dimensions (found {len(used)})")
+        return used
+
+    def _spread(self, held: Held, used: Sequence[int]) -> Box:
+        strides = dict(zip(held.dims, held.buffer.strides, strict=False))
+        return held.buffer.box(0, *([strides.get(d, 0) for d in used] or [1]))
+
+    def _constant(self, number: float, dtype: str) -> Buffer:
+        """A buffer of one element holding a scalar that cannot be an immediate."""
+        if (number, dtype) not in self._constants:
+            buffer = self.k.alloc((1,), dtype, "ub")
+            pattern = (
+                float_bits(number)
+                if dtype == "f32"
+                else int(
+                    np.array(number, {"f16": np.float16, "i32": np.int32, "i8": np.int8, "b8": np.uint8}[dtype]).view(
+                        {2: np.uint16, 4: np.uint32, 1: np.uint8}[SIZES[dtype]]
+                    )
+                )
+            )
+            self.k.fill(buffer.box(0, 1), (1,), pattern)
+            self._constants[number, dtype] = buffer
+        return self._constants[number, dtype]
+
+    def _emit_reduce(self, op: GraphOp, kernel: Reduce, target: Held) -> None:
+        source = self.held[op.operands[0]]
+        walked = [d for d in source.dims if self.dims[d].tile > 1]
+        reduced = [d for d in walked if d not in target.dims]
+        if len(reduced) > 1 or any(self.dims[d].blocks > 1 for d in source.dims if d not in target.dims):
+            raise NotTileable(f"{op.name}: one whole dimension is reduced (found {len(reduced)})")
+        before = [d for d in walked if reduced and d < reduced[0]]
+        after = [d for d in walked if reduced and d > reduced[0]] if reduced else walked
+        if len(before) > 1 or len(after) > 1:
+            raise NotTileable(
+                f"{op.name}: at most one dimension on each side of the reduced one (found {len(before)} and {len(after)})"
+            )
+        three = [before[0] if before else None, reduced[0] if reduced else None, after[0] if after else None]
+        own = dict(zip(source.dims, source.buffer.strides, strict=False))
+        out = dict(zip(target.dims, target.buffer.strides, strict=False))
+        extents: list[Index] = [1 if d is None else self.dims[d].extent for d in three]
+        self.k.reduce(
+            kernel.fn,
+            target.buffer.box(0, *(0 if d is None else out.get(d, 0) for d in three)),
+            source.buffer.box(0, *(0 if d is None else own[d] for d in three)),
+            extents,
+        )
+
+
+assert set(SIZES) >= set(DTYPES) - {"u8"}
