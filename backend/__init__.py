@@ -1,0 +1,6 @@
+"""From tile kernels to encoded instructions: selection, synchronisation, addresses, the artifact."""
+
+from .encode import CompiledKernel, compile_kernel
+from .errors import BackendError
+
+__all__ = ["BackendError", "CompiledKernel", "compile_kernel"]

@@ -1,0 +1,198 @@
+"""The plan of a module: where each tensor lies in global memory, and the launches in order; together with the kernels, an artifact.
+
+The function `main` after `graph-to-tile` holds constants, reshapes (which move nothing), launches and a return. A value's *storage* is an input, a weight,
+or a temporary; a reshape shares its operand's. Temporaries get places by their lives (`backend/memory.py`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.graph.constants import ConstantOp, WeightOp
+from ..dialects.graph.op import dtype_name, shape
+from ..dialects.graph.structure import LaunchOp
+from ..dialects.graph.views import ReshapeOp
+from ..dialects.weights import Array, WeightStore
+from ..runtime.artifact import Artifact
+from ..runtime.plan import ALIGNMENT, Kernel, Launch, Metadata, Plan, Role, Tensor, TensorRef
+from ..runtime.target import Target
+from .errors import BackendError, place
+from .memory import Interval, plan_memory
+
+_BORDERS = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "i8": "int8",
+    "u8": "uint8",
+    "i32": "int32",
+    "b8": "bool",
+}
+
+
+@dataclass
+class Storage:
+    """Bytes in global memory that one or more values share, alive from step `first` to step `last`."""
+
+    name: str
+    role: Role
+    dtype: str
+    shape: tuple[int, ...]
+    first: int = 0
+    last: int = 0
+    border: str = ""
+    value: Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * {"f32": 4, "i32": 4, "f16": 2, "bf16": 2}.get(self.dtype, 1)
+
+
+@dataclass
+class _Planner:
+    """Walks `main` once."""
+
+    store: WeightStore
+    kernels: Mapping[str, int]
+    slots: Mapping[str, Sequence[tuple[str, ...]]]
+    storages: list[Storage] = field(default_factory=list[Storage])
+    of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    calls: list[tuple[LaunchOp, list[int]]] = field(default_factory=list[tuple[LaunchOp, list[int]]])
+
+    def add(self, value: SSAValue, storage: Storage) -> None:
+        self.of[value] = len(self.storages)
+        self.storages.append(storage)
+
+    def visit(self, op: Operation) -> None:
+        if isinstance(op, (WeightOp, ConstantOp)):
+            self.constant(op)
+        elif isinstance(op, ReshapeOp):
+            self.of[op.result] = self.of[op.x]
+        elif isinstance(op, LaunchOp):
+            self.launch(op)
+        elif not isinstance(op, ReturnOp):
+            raise BackendError(f"{place(op)}: main holds constants, reshapes and launches")
+
+    def constant(self, op: WeightOp | ConstantOp) -> None:
+        if not any(isinstance(use.operation, (LaunchOp, ReshapeOp, ReturnOp)) for use in op.result.uses):
+            return
+        array = self.store.get(op.handle.data) if isinstance(op, WeightOp) else op.array
+        name = f"weight {len(self.storages)}" if isinstance(op, ConstantOp) else op.handle.data
+        known = next((n for n, s in enumerate(self.storages) if s.name == name), None)
+        if known is not None:
+            self.of[op.result] = known
+            return
+        dtype = dtype_name(op.result)
+        values = array.astype(np.uint8) if dtype == "b8" else array
+        self.add(op.result, Storage(name, "weight", dtype, tuple(array.shape), value=np.ascontiguousarray(values)))
+
+    def launch(self, op: LaunchOp) -> None:
+        step = len(self.calls)
+        reads = [self.of[value] for value in op.operands]
+        for n in reads:
+            self.storages[n].last = step
+        for value in op.results:
+            self.add(value, Storage(f"t{len(self.storages)}", "temp", dtype_name(value), shape(value), step, step))
+        self.calls.append((op, reads + [self.of[value] for value in op.results]))
+
+
+def build_artifact(
+    module: ModuleOp,
+    kernels: Sequence[Kernel],
+    slots: Mapping[str, Sequence[tuple[str, ...]]],
+    store: WeightStore,
+    target: Target,
+    cores: int,
+    binding: Mapping[str, int],
+    metadata: Metadata,
+) -> Artifact:
+    """The artifact of a module whose kernels are compiled; `slots` has the ONNX nodes of each kernel's slots.
+
+    Raises `BackendError` for an output that no launch writes.
+    """
+    main = next(op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
+    planner = _Planner(store, {kernel.name: n for n, kernel in enumerate(kernels)}, slots)
+    inputs, outputs = names_of(main)
+    for name, argument in zip(inputs, main.body.block.args, strict=True):
+        dtype = dtype_name(argument)
+        planner.add(argument, Storage(name, "input", dtype, shape(argument), 0, 0, _BORDERS[dtype]))
+    for op in main.body.block.ops:
+        planner.visit(op)
+    results = _mark_outputs(planner, main, outputs)
+    tensors, arena = _place(planner.storages)
+    steps = tuple(
+        Launch(planner.kernels[op.callee], tuple(TensorRef(n) for n in arguments), nodes_of(op, slots))
+        for op, arguments in planner.calls
+    )
+    plan = Plan(binding, arena, steps, tuple(range(len(inputs))), tuple(results))
+    weights = {s.name: s.value for s in planner.storages if s.value is not None}
+    return Artifact(target, tuple(kernels), tuple(tensors), weights, (plan,), metadata, cores)
+
+
+def names_of(main: FuncOp) -> tuple[list[str], list[str]]:
+    """Names of the model's inputs and outputs."""
+
+    def read(key: str, count: int) -> list[str]:
+        found = main.attributes.get(key)
+        if isinstance(found, ArrayAttr):
+            return [item.data for item in found if isinstance(item, StringAttr)]
+        return [f"{key.split('_')[0]}{n}" for n in range(count)]
+
+    return read("input_names", len(main.function_type.inputs)), read("output_names", len(main.function_type.outputs))
+
+
+def _mark_outputs(planner: _Planner, main: FuncOp, names: Sequence[str]) -> list[int]:
+    returned = main.body.block.last_op
+    assert returned is not None
+    results: list[int] = []
+    for name, value in zip(names, returned.operands, strict=True):
+        n = planner.of[value]
+        storage = planner.storages[n]
+        if storage.role != "temp":
+            raise BackendError(
+                f"output {name}: it is {storage.role} {storage.name} itself; an output is written by a kernel"
+            )
+        storage.name, storage.role, storage.border, storage.shape = (
+            name,
+            "output",
+            _BORDERS[storage.dtype],
+            shape(value),
+        )
+        storage.last = len(planner.calls)
+        results.append(n)
+    return results
+
+
+def _place(storages: Sequence[Storage]) -> tuple[list[Tensor], int]:
+    """Offsets: the arena (inputs, outputs, temporaries), then the weights."""
+    arena = [n for n, s in enumerate(storages) if s.role != "weight"]
+    # Inputs are there before the first step; every role shares the arena by its life.
+    offsets, size = plan_memory(
+        [Interval(storages[n].nbytes, storages[n].first, storages[n].last) for n in arena], ALIGNMENT
+    )
+    places = dict(zip(arena, offsets, strict=True))
+    end = size
+    for n, storage in enumerate(storages):
+        if storage.role == "weight":
+            places[n] = end
+            end += -(-storage.nbytes // ALIGNMENT) * ALIGNMENT
+    return [Tensor(s.name, s.dtype, s.shape, s.role, places[n], s.border) for n, s in enumerate(storages)], size
+
+
+def nodes_of(op: LaunchOp, slots: Mapping[str, Sequence[tuple[str, ...]]]) -> tuple[tuple[str, ...], ...]:
+    """For each slot of the launched kernel the ONNX nodes of *this* launch."""
+    own = op.attributes.get("nodes")
+    table = slots[op.callee]
+    if not isinstance(own, ArrayAttr):
+        return tuple(tuple(names) for names in table)
+    bound = [
+        tuple(name.data for name in entry if isinstance(name, StringAttr))
+        for entry in own
+        if isinstance(entry, ArrayAttr)
+    ]
+    return tuple(bound[n] if n < len(bound) else tuple(table[n]) for n in range(len(table)))
