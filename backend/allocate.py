@@ -1,21 +1,9 @@
 """Allocation: every on-chip buffer gets its address, every loop with multi-buffers its ring.
 
-Before:
-
-    npu.kernel @relu(gm, gm) l1=0 ub=0 ids=1 slots=1 {
-      npu.loop count=1000 step=128 {
-        %t = npu.buffer ub 16384 x 2
-        npu.load dst=%t space=ub …
-
-After:
-
-    npu.kernel @relu(gm, gm) l1=0 ub=32768 ids=1 slots=1 {
-      npu.loop count=1000 step=128 ring=1 {
-        npu.load dst=r29 + ring(1, 0, 2)*16384 space=ub …
-
-Buffers of a memory lie one behind the other in the order of their definition, each slot aligned as the target says. No two share bytes: tokens are derived
-from buffers, so bytes that two buffers share would need tokens of their own. Addresses in L1 and UB count from r28 and r29, so that two kernels can
-be resident; L0A, L0B and L0C belong to one kernel at a time and begin at 0. Ring 0 is for loops without multi-buffers, the others have one each.
+Buffers of a memory lie one behind the other in the order of their definition, each slot aligned as the target says.
+No two share bytes: tokens are derived from buffers, so bytes that two buffers share would need tokens of their own.
+Addresses in L1 and UB count from r28 and r29, so that two kernels can be resident; L0A, L0B and L0C belong to one
+kernel at a time and begin at 0. Ring 0 is for loops without multi-buffers, the others have one each.
 """
 
 from collections.abc import Mapping
@@ -39,15 +27,21 @@ BASES = {"l1": "r28", "ub": "r29"}
 def needs(kernel: npu.KernelOp) -> list[Need]:
     """The buffers of a kernel in order. One outside all loops uses one slot, whatever it says."""
     buffers = [op for op in kernel.body.walk() if isinstance(op, npu.BufferOp)]
-    return [Need(buffer_name(op.handle, number), op.space.data, op.bytes.data, used_slots(op)) for number, op in enumerate(buffers)]
+    return [
+        Need(buffer_name(op.handle, number), op.space.data, op.bytes.data, used_slots(op))
+        for number, op in enumerate(buffers)
+    ]
 
 
 def used_slots(op: npu.BufferOp) -> int:
+    """Slots of a buffer, 1 outside all loops."""
     return op.slots.data if isinstance(op.parent_op(), npu.LoopOp) else 1
 
 
 def check_fit(kernel: npu.KernelOp, target: Target) -> dict[str, int]:
-    """Bytes of each memory. Raises one `BackendError` that names each memory that overflows, with every buffer in it and its size."""
+    """Bytes of each memory. Raises one `BackendError` that names each memory that overflows, with every buffer in it
+    and its size.
+    """
     buffers = needs(kernel)
     sums = totals(buffers, target)
     over: list[str] = []
@@ -56,7 +50,9 @@ def check_fit(kernel: npu.KernelOp, target: Target) -> dict[str, int]:
             parts = ", ".join(f"{b.name} {b.slots} × {b.step(target.alignment)}" for b in buffers if b.space == space)
             over.append(f"{space} of {target.name} has {limit} bytes (found {sums[space]}: {parts})")
     if over:
-        raise BackendError(f"{place(kernel)} @{kernel.sym_name.data}: {'; '.join(over)}; use smaller tiles or fewer slots")
+        raise BackendError(
+            f"{place(kernel)} @{kernel.sym_name.data}: {'; '.join(over)}; use smaller tiles or fewer slots"
+        )
     return sums
 
 
@@ -92,13 +88,18 @@ def allocate_kernel(kernel: npu.KernelOp, target: Target) -> None:
 
 
 def _rings(kernel: npu.KernelOp) -> dict[npu.LoopOp, int]:
-    """The ring of each loop that owns a multi-buffer; written to the loop as well. Raises `BackendError` if there are too many."""
+    """The ring of each loop that owns a multi-buffer; written to the loop as well. Raises `BackendError` if there are
+    too many.
+    """
     rings: dict[npu.LoopOp, int] = {}
     for op in kernel.body.walk():
         if isinstance(op, npu.BufferOp) and op.slots.data > 1 and isinstance(loop := op.parent_op(), npu.LoopOp):
             rings.setdefault(loop, len(rings) + 1)
     if len(rings) >= RINGS:
-        raise BackendError(f"{place(kernel)} @{kernel.sym_name.data}: at most {RINGS - 1} loops own buffers of several slots (found {len(rings)})")
+        raise BackendError(
+            f"{place(kernel)} @{kernel.sym_name.data}: at most {RINGS - 1} loops own buffers of several slots "
+            f"(found {len(rings)})"
+        )
     position = npu.LoopOp.INSTRUCTION.index("ring")
     for loop, ring in rings.items():
         fields = list(loop.fields.data)
@@ -132,7 +133,17 @@ def _address(op: npu.RowOp, homes: Mapping[SSAValue, Home]) -> None:
 
 @dataclass(frozen=True)
 class Allocate(ModulePass):
-    """Gives buffers addresses; see the module. The target is the context's, or named by the option."""
+    """Gives buffers addresses, loops with multi-buffers rings; `target` names a chip other than the driver's.
+
+    npu.kernel @relu(gm, gm) l1=0 ub=0 ids=1 slots=1 {
+      npu.loop count=1000 step=128 {
+        %t = npu.buffer ub 16384 x 2
+        npu.load dst=%t space=ub …
+    ⟶
+    npu.kernel @relu(gm, gm) l1=0 ub=32768 ids=1 slots=1 {
+      npu.loop count=1000 step=128 ring=1 {
+        npu.load dst=r29 + ring(1, 0, 2)*16384 space=ub …
+    """
 
     name = "allocate"
     target: str | None = None
@@ -140,7 +151,9 @@ class Allocate(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = Target.load(self.target) if self.target else getattr(ctx, "target", None)
         if not isinstance(target, Target):
-            raise BackendError("allocate: needs a target (found none); give one with --target, for example --target edge")
+            raise BackendError(
+                "allocate: needs a target (found none); give one with --target, for example --target edge"
+            )
         for kernel in op.body.block.ops:
             if isinstance(kernel, npu.KernelOp):
                 allocate_kernel(kernel, target)

@@ -20,7 +20,8 @@ from .synchronise import synchronise_kernel
 class CompiledKernel:
     """A kernel's program with what docs/program.md §2 says of it.
 
-    numbers: `l1`, `ub` (bytes), `ids`, `slots`. slot_locations: what each slot of the location table stands for; 0 is the kernel itself.
+    numbers: `l1`, `ub` (bytes), `ids`, `slots`. slot_locations: what each slot of the location table stands for; 0 is
+    the kernel itself.
     """
 
     name: str
@@ -79,7 +80,9 @@ def _slot_locations(kernel: npu.KernelOp) -> tuple[LocationAttr, ...]:
     return tuple(table)
 
 
-def program_to_npu(program: Program, name: str, arguments: tuple[str, ...] = (), *, l1: int = 0, ub: int = 0, ids: int = 0) -> npu.KernelOp:
+def program_to_npu(
+    program: Program, name: str, arguments: tuple[str, ...] = (), *, l1: int = 0, ub: int = 0, ids: int = 0
+) -> npu.KernelOp:
     """The kernel of a program that `encoding.check` accepts: the inverse of `npu_to_program`.
 
     A program does not say what its arguments and numbers are; they are taken from the manifest.

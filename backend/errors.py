@@ -24,7 +24,7 @@ def buffer_name(value: SSAValue, position: int | None = None) -> str:
 
 def _names(location: Attribute) -> list[str]:
     if isinstance(location, FusedLoc):
-        return [name for part in location.locations.data for name in _names(part)]  # pyright: ignore[reportGeneralTypeIssues]
+        return [name for part in location.locations for name in _names(part)]  # pyright: ignore[reportGeneralTypeIssues]
     if isinstance(location, FileLineColLoc):
         return [f"{location.filename.data}:{location.line.data}:{location.column.data}"]
     return [location.desc.data] if isinstance(location, NameLoc) else []

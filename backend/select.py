@@ -1,21 +1,8 @@
 """Selection: each tile op becomes the instruction that does it, by one table.
 
-Before:
-
-    tile.for %m = 0 to "1000" step 128 {
-      %t = tile.alloc : !tile.buffer<128x64xf16, ub, 2>
-      tile.load %t["0" : 64, 1], %x["64*i0" : 64, 1] extents ["clamp(1000 - i0, 128)", "64"] at (%m)
-    }
-
-After:
-
-    npu.loop count=1000 step=128 {
-      %t = npu.buffer ub 16384 x 2
-      npu.load dst=%t space=ub src=16384*i0 + r0 n3=clamp(1000 - 128*i0, 128) n4=64 esize=2 d3=128 s3=128 s4=2
-    }
-
-Elements become bytes, loop indices hardware indices by depth (which count by 1, so a coefficient is multiplied by the loop's step), kernel arguments
-registers r0, r1 … Buffers stay symbolic until `allocate`, and there are no tokens until `synchronise`.
+Elements become bytes, loop indices hardware indices by depth (which count by 1, so a coefficient is multiplied by the
+loop's step), kernel arguments registers r0, r1 … Buffers stay symbolic until `allocate`, and there are no tokens until
+`synchronise`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +23,9 @@ Values = dict[str, Expr | int]
 
 @dataclass(frozen=True, slots=True)
 class Strides:
-    """Fields that take the strides of a box, innermost last; `unit`: in elements, not bytes. The innermost stride is 1 where there is no field for it (`""`)."""
+    """Fields that take the strides of a box, innermost last; `unit`: in elements, not bytes. The innermost stride is
+    1 where there is no field for it (`""`).
+    """
 
     fields: tuple[str, ...]
     unit: str = "bytes"
@@ -46,8 +35,8 @@ class Strides:
 class Rule:
     """How a tile op becomes an instruction.
 
-    extents: fields of the extents, innermost last; a box of fewer dimensions leaves the outer ones 1.
-    strides: fields of the strides by role. dtypes, spaces: field → role whose type or memory it states. more: what remains.
+    extents: fields of the extents, innermost last; a box of fewer dimensions leaves the outer ones 1. strides: fields
+    of the strides by role. dtypes, spaces: field → role whose type or memory it states. more: what remains.
     """
 
     extents: tuple[str, ...]
@@ -100,30 +89,60 @@ def _mapped(op: tile.TileOp) -> Values:
 
 def _reduced(op: tile.TileOp) -> Values:
     if op.strides.data[0][1] != 0:
-        raise BackendError(f"{place(op)}: the stride of dst along the reduced axis is 0 (found {op.strides.data[0][1]})")
+        raise BackendError(
+            f"{place(op)}: the stride of dst along the reduced axis is 0 (found {op.strides.data[0][1]})"
+        )
     return {}
 
 
 _VECTOR = "n0 n1 n2"
 RULES: Mapping[type[tile.TileOp], Rule] = {
-    tile.LoadOp: _rule("n0 n1 n2 n3 n4", {"dst": _bytes("d0", "d1", "d2", "d3", ""), "src": _bytes("s0", "s1", "s2", "s3", "s4")}, spaces={"space": "dst"}, more=_esize),
+    tile.LoadOp: _rule(
+        "n0 n1 n2 n3 n4",
+        {"dst": _bytes("d0", "d1", "d2", "d3", ""), "src": _bytes("s0", "s1", "s2", "s3", "s4")},
+        spaces={"space": "dst"},
+        more=_esize,
+    ),
     tile.FillOp: _rule(_VECTOR, {"dst": _bytes("d0", "d1", "")}, spaces={"space": "dst"}, more=_esize),
-    tile.StoreOp: _rule("n0 n1 n2 n3 n4", {"dst": _bytes("d0", "d1", "d2", "d3", "d4"), "src": _bytes("s0", "s1", "s2", "s3", "")}, spaces={"space": "src"}, more=_esize),
+    tile.StoreOp: _rule(
+        "n0 n1 n2 n3 n4",
+        {"dst": _bytes("d0", "d1", "d2", "d3", "d4"), "src": _bytes("s0", "s1", "s2", "s3", "")},
+        spaces={"space": "src"},
+        more=_esize,
+    ),
     tile.MoveOp: _rule(_VECTOR, {"dst": _bytes("d0", "d1", ""), "src": _bytes("s0", "s1", "")}, more=_esize),
     tile.FeedAOp: _rule("m k", {"dst": _elements("ld", "")}, {"dtype": "dst"}, more=_transposed),
     tile.FeedBOp: _rule("k n", {"dst": _elements("ld", "")}, {"dtype": "dst"}, more=_transposed),
     tile.Im2colOp: _rule("m k", {"dst": _elements("ld", ""), "src": _bytes("row", "pixel", "")}, {"dtype": "dst"}),
-    tile.MmaOp: _rule("m n k", {"dst": _elements("ldc", ""), "a": _elements("lda", ""), "b": _elements("ldb", "")}, {"dtype": "a"}),
+    tile.MmaOp: _rule(
+        "m n k", {"dst": _elements("ldc", ""), "a": _elements("lda", ""), "b": _elements("ldb", "")}, {"dtype": "a"}
+    ),
     tile.MmaDwOp: _rule("m groups taps", {"dst": _elements("ldc", ""), "a": _elements("lda", "")}, {"dtype": "a"}),
     tile.FoldOp: _rule("m n", {"dst": _elements("ldc", "")}),
-    tile.DrainOp: _rule("m n", {"dst": _bytes("pitch", ""), "src": _elements("ldc", "")}, {"dtype": "dst", "acc": "src"}, {"space": "dst"}, _drained),
+    tile.DrainOp: _rule(
+        "m n",
+        {"dst": _bytes("pitch", ""), "src": _elements("ldc", "")},
+        {"dtype": "dst", "acc": "src"},
+        {"space": "dst"},
+        _drained,
+    ),
     tile.MapOp: _rule(
         _VECTOR,
-        {"dst": _bytes("d0", "d1", "d2"), "a": _bytes("a0", "a1", "a2"), "b": _bytes("b0", "b1", "b2"), "c": _bytes("c0", "c1", "c2")},
+        {
+            "dst": _bytes("d0", "d1", "d2"),
+            "a": _bytes("a0", "a1", "a2"),
+            "b": _bytes("b0", "b1", "b2"),
+            "c": _bytes("c0", "c1", "c2"),
+        },
         {"td": "dst", "ta": "a", "tb": "b", "tc": "c"},
         more=_mapped,
     ),
-    tile.ReduceOp: _rule(_VECTOR, {"dst": _bytes("d0", "-", "d2"), "a": _bytes("a0", "a1", "a2")}, {"td": "dst", "ta": "a"}, more=_reduced),
+    tile.ReduceOp: _rule(
+        _VECTOR,
+        {"dst": _bytes("d0", "-", "d2"), "a": _bytes("a0", "a1", "a2")},
+        {"td": "dst", "ta": "a"},
+        more=_reduced,
+    ),
     tile.IotaOp: _rule(_VECTOR, {"dst": _bytes("d0", "d1", "d2")}, {"td": "dst"}),
 }
 """The instruction's fields that follow from the boxes; those an op gives by name are taken as they are."""
@@ -190,7 +209,9 @@ def _select_block(source: Block, target: Block, depth: int, state: _Kernel) -> N
 def _select_loop(op: tile.ForOp, depth: int, state: _Kernel) -> Operation:
     count = state.expression(op.bound.data[0], op.indices)
     state.values[op.index] = (f"i{depth}", op.step.data)
-    loop = npu.LoopOp.of([count, Expr(op.step.data), Expr(op.more_trips), Expr(0)], state.slot(op), regions=[Region(Block())])
+    loop = npu.LoopOp.of(
+        [count, Expr(op.step.data), Expr(op.more_trips), Expr(0)], state.slot(op), regions=[Region(Block())]
+    )
     assert isinstance(loop, npu.LoopOp)
     _select_block(op.body.block, loop.body.block, depth + 1, state)
     return loop
@@ -210,7 +231,13 @@ def _select_op(op: tile.TileOp, state: _Kernel) -> Operation:
     values: Values = {field: DTYPES[op.kind(roles[role]).dtype] for field, role in rule.dtypes.items() if role in roles}
     values |= {field: Space[op.kind(roles[role]).space.data.upper()] for field, role in rule.spaces.items()}
     values |= {name: state.expression(value, op.indices) for name, value in op.named}
-    values |= dict(zip(rule.extents[-len(op.extents.data) :], (state.expression(e, op.indices) for e in op.extents.data), strict=True))
+    values |= dict(
+        zip(
+            rule.extents[-len(op.extents.data) :],
+            (state.expression(e, op.indices) for e in op.extents.data),
+            strict=True,
+        )
+    )
     for role, strides in rule.strides.items():
         if role in roles:
             values |= _strides(op, roles[role], strides)
@@ -245,7 +272,9 @@ def _strides(op: tile.TileOp, position: int, rule: Strides) -> Values:
     values: Values = {}
     for field, stride in zip(rule.fields[-len(strides) :], strides, strict=True):
         if field == "" and stride != 1:
-            raise BackendError(f"{place(op)}: the last stride of {op.OPERANDS[position].role} is 1 (found {list(strides)})")
+            raise BackendError(
+                f"{place(op)}: the last stride of {op.OPERANDS[position].role} is 1 (found {list(strides)})"
+            )
         if field not in ("", "-"):
             values[field] = stride * scale
     return values
@@ -253,7 +282,18 @@ def _strides(op: tile.TileOp, position: int, rule: Strides) -> Values:
 
 @dataclass(frozen=True)
 class Select(ModulePass):
-    """tile.kernel → npu.kernel; see the module."""
+    """Each tile op becomes the instruction that does it: elements become bytes, loop indices hardware indices.
+
+    tile.for %m = 0 to "1000" step 128 {
+      %t = tile.alloc : !tile.buffer<128x64xf16, ub, 2>
+      tile.load %t["0" : 64, 1], %x["64*i0" : 64, 1] extents ["clamp(1000 - i0, 128)", "64"] at (%m)
+    }
+    ⟶
+    npu.loop count=1000 step=128 {
+      %t = npu.buffer ub 16384 x 2
+      npu.load dst=%t space=ub src=16384*i0 + r0 n3=clamp(1000 - 128*i0, 128) n4=64 esize=2 d3=128 s3=128 s4=2
+    }
+    """
 
     name = "select"
 

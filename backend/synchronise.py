@@ -1,11 +1,13 @@
 """Synchronisation: tokens, derived from the buffers alone.
 
-Engines run their queues independently, so whenever one engine writes a buffer and another reads it, or writes it again, a token has to order them
-(docs/program.md §1). Where tokens belong follows from *who touches a buffer, in which order, in the body of the loop it belongs to*; neither trip
-counts nor extents matter, so the result is right for 0, 1 or many iterations.
+Engines run their queues independently, so whenever one engine writes a buffer and another reads it, or writes it
+again, a token has to order them (docs/program.md §1). Where tokens belong follows from *who touches a buffer, in
+which order, in the body of the loop it belongs to*; neither trip counts nor extents matter, so the result is right
+for 0, 1 or many iterations.
 
-**One buffer.** A buffer with n slots belongs to a loop, its *scope*. Iteration t works on generation t in slot t mod n; an access written
-`%b[-1]` works on generation t − 1. The scope's body is a list of children (instructions and inner loops), numbered 0, 1, …; in
+**One buffer.** A buffer with n slots belongs to a loop, its *scope*. Iteration t works on generation t in slot t mod
+n; an access written `%b[-1]` works on generation t − 1. The scope's body is a list of children (instructions and
+inner loops), numbered 0, 1, …; in
 
     npu.loop count=1000 step=128 {
       %t = npu.buffer ub 16384 x 2
@@ -14,30 +16,40 @@ counts nor extents matter, so the result is right for 0, 1 or many iterations.
       npu.store src=%t …                child 2: store reads
     }
 
-generation g is written by load, then used by vector, then read by store; the next generation in the same slot, g + 2, is written by load after that.
-Each such pair on different engines is a *class*: `a after child p → b before child q, d iterations later`:
+generation g is written by load, then used by vector, then read by store; the next generation in the same slot, g + 2,
+is written by load after that. Each such pair on different engines is a *class*: `a after child p → b before child q,
+d iterations later`:
 
     load 0 → vector 1, d = 0        vector 1 → store 2, d = 0        store 2 → load 0, d = 2
 
-To find them all, list the accesses of one generation in the order in which they happen, by (iterations ago, child), and walk that list twice, for
-generations g and g + n, with the set of last writers and of readers since: a reader comes after the last writers, a writer after the last writers
-and readers. d is the difference of the iterations.
+To find them all, list the accesses of one generation in the order in which they happen, by (iterations ago, child),
+and walk that list twice, for generations g and g + n, with the set of last writers and of readers since: a reader
+comes after the last writers, a writer after the last writers and readers. d is the difference of the iterations.
 
-**Inner loops.** A child that is a loop may contain accesses of several engines. To the outside it is one child for each of them. Inside, the slot does not
-change from one iteration to the next, so the same is done for its body with the buffer as if it had n = 1: a class with d = 1 carries the order from iteration to iteration.
+**Inner loops.** A child that is a loop may contain accesses of several engines. To the outside it is one child for
+each of them. Inside, the slot does not change from one iteration to the next, so the same is done for its body with
+the buffer as if it had n = 1: a class with d = 1 carries the order from iteration to iteration.
 
-**Kernel scope.** A buffer outside all loops belongs to the kernel, which counts as a loop of one trip. A buffer in global memory that a kernel touches
-with several engines, one of them writing, is treated the same way; two *different* arguments are taken to be different memory.
+**Kernel scope.** A buffer outside all loops belongs to the kernel, which counts as a loop of one trip. A buffer in
+global memory that a kernel touches with several engines, one of them writing, is treated the same way; two
+*different* arguments are taken to be different memory.
 
-**Tokens.** A class is a pair of rows: `set` in the queue of a after child p, `wait` in the queue of b before child q. With d > 0 the first d iterations have nothing to wait
-for: b grants itself d tokens when the kernel starts, and takes the last d when it ends, so that counts begin and end at 0. Tokens count (0 to 15), so one id serves a class
-whatever n is, and they survive leaving and entering the loop again, as the iterations of a loop are counted through. At most n ≤ 8 can be outstanding.
+**Tokens.** A class is a pair of rows: `set` in the queue of a after child p, `wait` in the queue of b before child q.
+With d > 0 the first d iterations have nothing to wait for: b grants itself d tokens when the kernel starts, and takes
+the last d when it ends, so that counts begin and end at 0. Tokens count (0 to 15), so one id serves a class whatever
+n is, and they survive leaving and entering the loop again, as the iterations of a loop are counted through. At most n
+can be outstanding.
 
-**Fewer tokens.** Of one class at several distances the smallest remains. A class that follows from others and the order within queues is dropped. Ids are
-numbered for each pair of engines; if there are more than 8, classes of one pair in one body merge into a stricter one (set later, wait earlier) while
-that is possible; then it is an error that names the buffers.
+**Fewer tokens.** Of one class at several distances the smallest remains. A class that follows from others and the
+order within queues is dropped.
 
-After `synchronise`, `%t` above has: `grant` of 2 for store → load at the start, `wait` before the load, `set`/`wait` around each child, and the final waits.
+**Ids** are numbered for each pair of engines. Classes share an id if their sets come in the same order as their waits,
+as then the k-th wait still takes the k-th token: classes of one body and one distance that do not cross, and classes of
+distance 0 in different bodies, as long as no more than 15 tokens can be outstanding. If more than 8 ids remain,
+classes of one body merge into a stricter one (set later, wait earlier) while that is possible; then it is an error
+that names the buffers.
+
+The class `Synchronise` shows a kernel before and after.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,7 +62,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects import npu
 from ..runtime.expr import Expr, Term
-from ..runtime.isa import TOKEN_IDS, Engine
+from ..runtime.isa import TOKEN_IDS, TOKEN_LIMIT, Engine
 from .errors import BackendError, buffer_name, place
 
 TOKEN_BASE = "r30"
@@ -69,7 +81,9 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class TokenClass:
-    """`before` (of a queue) must be done with child p before `after` begins child q, `distance` iterations later, in one loop body."""
+    """`before` (of a queue) must be done with child p before `after` begins child q, `distance` iterations later, in
+    one loop body.
+    """
 
     body: Block
     p: int
@@ -77,6 +91,8 @@ class TokenClass:
     q: int
     after: Engine
     distance: int
+    slots: int = field(default=1, compare=False)
+    """Tokens that can be outstanding."""
     buffers: frozenset[str] = field(default_factory=frozenset[str], compare=False)
 
     @property
@@ -84,7 +100,8 @@ class TokenClass:
         return self.before, self.after
 
     def __str__(self) -> str:
-        return f"{self.before.name.lower()} {self.p} → {self.after.name.lower()} {self.q}, d = {self.distance} ({', '.join(sorted(self.buffers))})"
+        ends = f"{self.before.name.lower()} {self.p} → {self.after.name.lower()} {self.q}"
+        return f"{ends}, d = {self.distance} ({', '.join(sorted(self.buffers))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +167,11 @@ def touches_in(child: Operation, buffer: Shared) -> dict[tuple[int, Engine], boo
 # classes --------------------------------------------------------------------------------------------------------------
 def derive(kernel: npu.KernelOp) -> list[TokenClass]:
     """All classes of a kernel, unreduced. Raises `BackendError` if a buffer is read before it can have been written."""
-    return [found for buffer in shared_buffers(kernel) for found in _derive_body(buffer, buffer.scope, buffer.slots, lambda ago: True)]
+    return [
+        found
+        for buffer in shared_buffers(kernel)
+        for found in _derive_body(buffer, buffer.scope, buffer.slots, lambda ago: True)
+    ]
 
 
 def _derive_body(buffer: Shared, body: Block, slots: int, chosen: Callable[[int], bool]) -> Iterator[TokenClass]:
@@ -169,7 +190,9 @@ def _derive_body(buffer: Shared, body: Block, slots: int, chosen: Callable[[int]
     yield from _meetings(buffer, body, slots, order)
     for loop, residues in inner:
         for residue in sorted(residues):
-            yield from _derive_body(buffer, loop.body.block, 1, lambda ago, residue=residue: ago % buffer.slots == residue and chosen(ago))
+            yield from _derive_body(
+                buffer, loop.body.block, 1, lambda ago, residue=residue: ago % buffer.slots == residue and chosen(ago)
+            )
 
 
 def _meetings(buffer: Shared, body: Block, slots: int, order: list[Touch]) -> Iterator[TokenClass]:
@@ -188,19 +211,22 @@ def _meetings(buffer: Shared, body: Block, slots: int, order: list[Touch]) -> It
             for touch in step:
                 for earlier, other in writers + (readers if touch.writes else []):
                     if other.engine != touch.engine:
-                        yield _class(buffer, body, other, touch, touch.ago - other.ago + generation - earlier)
+                        yield _class(buffer, body, slots, other, touch, touch.ago - other.ago + generation - earlier)
             written = [(generation, touch) for touch in step if touch.writes]
             read = [(generation, touch) for touch in step if not touch.writes]
             writers, readers = (written, read) if written else (writers, readers + read)
 
 
-def _class(buffer: Shared, body: Block, first: Touch, then: Touch, distance: int) -> TokenClass:
+def _class(buffer: Shared, body: Block, slots: int, first: Touch, then: Touch, distance: int) -> TokenClass:
     if distance < 0 or (distance == 0 and first.child >= then.child):
         raise BackendError(
-            f"{buffer.name}: with {buffer.slots} slots, {then.engine.name.lower()} (child {then.child} of its loop) needs what "
-            f"{first.engine.name.lower()} (child {first.child}) does only later; give it more slots or change their order"
+            f"{buffer.name}: with {buffer.slots} slots, {then.engine.name.lower()} (child {then.child} of its loop) "
+            f"needs what {first.engine.name.lower()} (child {first.child}) does only later; "
+            "give it more slots or change their order"
         )
-    return TokenClass(body, first.child, first.engine, then.child, then.engine, distance, frozenset((buffer.name,)))
+    return TokenClass(
+        body, first.child, first.engine, then.child, then.engine, distance, slots, frozenset((buffer.name,))
+    )
 
 
 # fewer classes --------------------------------------------------------------------------------------------------------
@@ -210,14 +236,23 @@ def reduce_classes(classes: Iterable[TokenClass]) -> list[TokenClass]:
     for each in classes:
         key = (id(each.body), each.p, each.before, each.q, each.after)
         known = smallest.get(key)
-        if known is None or each.distance < known.distance:
-            smallest[key] = each if known is None else replace(each, buffers=each.buffers | known.buffers)
-        else:
-            smallest[key] = replace(known, buffers=each.buffers | known.buffers)
+        smallest[key] = each if known is None else _stricter(known, each, each.p, each.q)
     by_body: dict[int, list[TokenClass]] = {}
     for each in smallest.values():
         by_body.setdefault(id(each.body), []).append(each)
     return [kept for group in by_body.values() for kept in _without_implied(group)]
+
+
+def _stricter(one: TokenClass, other: TokenClass, p: int, q: int) -> TokenClass:
+    """A class of the same body and engines that implies both."""
+    return replace(
+        one,
+        p=p,
+        q=q,
+        distance=min(one.distance, other.distance),
+        slots=min(one.slots, other.slots),
+        buffers=one.buffers | other.buffers,
+    )
 
 
 def _without_implied(classes: list[TokenClass]) -> list[TokenClass]:
@@ -232,7 +267,8 @@ def _without_implied(classes: list[TokenClass]) -> list[TokenClass]:
 def is_implied(wanted: TokenClass, others: Sequence[TokenClass]) -> bool:
     """Whether classes of the same body, with the order within queues, order the two children anyway.
 
-    Follows the earliest (iteration, position) at which each engine is known to come after the start; position 2·q is just before child q, 2·p + 1 just behind child p.
+    Follows the earliest (iteration, position) at which each engine is known to come after the start; position 2·q is
+    just before child q, 2·p + 1 just behind child p.
     """
     reached = {wanted.before: (0, 2 * wanted.p + 1)}
     pending = [wanted.before]
@@ -250,20 +286,64 @@ def is_implied(wanted: TokenClass, others: Sequence[TokenClass]) -> bool:
     return wanted.after in reached and reached[wanted.after] <= (wanted.distance, 2 * wanted.q)
 
 
+# ids ------------------------------------------------------------------------------------------------------------------
 def assign_ids(classes: Sequence[TokenClass], ids: int = TOKEN_IDS) -> list[tuple[TokenClass, int]]:
-    """An id for each class, from 0 for each pair of engines. Raises `BackendError` naming the buffers of a pair that needs too many."""
+    """An id for each class, from 0 for each pair of engines. Raises `BackendError` naming the buffers of a pair that
+    needs too many.
+    """
     pairs: dict[tuple[Engine, Engine], list[TokenClass]] = {}
     for each in classes:
         pairs.setdefault(each.pair, []).append(each)
     result: list[tuple[TokenClass, int]] = []
     for (before, after), group in pairs.items():
-        while len(group) > ids and (merged := _merge_two(group)) is not None:
+        shared = _share(group)
+        while len(shared) > ids and (merged := _merge_two(group)) is not None:
             group = merged
-        if len(group) > ids:
+            shared = _share(group)
+        if len(shared) > ids:
             names = sorted({name for each in group for name in each.buffers})
-            raise BackendError(f"{before.name.lower()} → {after.name.lower()}: at most {ids} token ids (found {len(group)}); fewer buffers between them are needed than {', '.join(names)}")
-        result += [(each, number) for number, each in enumerate(group)]
+            raise BackendError(
+                f"{before.name.lower()} → {after.name.lower()}: at most {ids} token ids (found {len(shared)}); "
+                f"fewer buffers may be handed over between them, or fewer loops do so (found {', '.join(names)})"
+            )
+        result += [(each, number) for number, members in enumerate(shared) for each in members]
     return result
+
+
+def _share(group: Sequence[TokenClass]) -> list[list[TokenClass]]:
+    """Classes of a pair by id, each in the first one that it can share."""
+    shared: list[list[TokenClass]] = []
+    for each in group:
+        for members in shared:
+            if sum(member.slots for member in members) + each.slots <= TOKEN_LIMIT and all(
+                _can_share(member, each) for member in members
+            ):
+                members.append(each)
+                break
+        else:
+            shared.append([each])
+    return shared
+
+
+def _can_share(one: TokenClass, other: TokenClass) -> bool:
+    """Whether the sets of two classes come in the same order as their waits."""
+    if one.body is other.body:
+        return one.distance == other.distance and (one.p - other.p) * (one.q - other.q) >= 0
+    if one.distance or other.distance:
+        return False
+    for outer, inner in ((one, other), (other, one)):
+        child = _child_with(outer.body, inner.body)
+        if child is not None:
+            return outer.q <= child or outer.p >= child
+    return True
+
+
+def _child_with(outer: Block, inner: Block) -> int | None:
+    """The number of the child of `outer` that contains `inner`, if one does."""
+    op = inner.parent_op()
+    while op is not None and op.parent_block() is not outer:
+        op = op.parent_op()
+    return None if op is None else list(outer.ops).index(op)
 
 
 def _merge_two(group: list[TokenClass]) -> list[TokenClass] | None:
@@ -272,12 +352,12 @@ def _merge_two(group: list[TokenClass]) -> list[TokenClass] | None:
     for i, one in enumerate(group):
         for j in range(i):
             other = group[j]
-            distance, p, q = min(one.distance, other.distance), max(one.p, other.p), min(one.q, other.q)
-            if one.body is not other.body or (distance == 0 and p >= q):
+            merged = _stricter(one, other, max(one.p, other.p), min(one.q, other.q))
+            if one.body is not other.body or (merged.distance == 0 and merged.p >= merged.q):
                 continue
             cost = abs(one.p - other.p) + abs(one.q - other.q) + 100 * abs(one.distance - other.distance)
             if best is None or cost < best[0]:
-                best = cost, i, j, replace(one, distance=distance, p=p, q=q, buffers=one.buffers | other.buffers)
+                best = cost, i, j, merged
     if best is None:
         return None
     _, i, j, merged = best
@@ -308,12 +388,16 @@ def _insert_ends(kernel: npu.KernelOp, classes: Sequence[tuple[TokenClass, int]]
     """Grants before everything else, and the waits for what is then left over behind everything else."""
     block = kernel.body.block
     begin = block.first_op
+    grants: dict[tuple[Engine, Engine, int], tuple[TokenClass, int]] = {}
     for each, number in classes:
         if each.body is not block:
-            assert begin is not None
-            block.insert_op_before(_row("grant", each, number, kernel, n=each.distance), begin)
+            key = (*each.pair, number)
+            grants[key] = each, each.distance + grants.get(key, (each, 0))[1]
         for _ in range(each.distance):
             block.add_op(_row("wait", each, number, kernel))
+    for (_, _, number), (each, tokens) in grants.items():
+        assert begin is not None
+        block.insert_op_before(_row("grant", each, number, kernel, n=tokens), begin)
 
 
 def _row(name: str, each: TokenClass, number: int, near: Operation, **more: int) -> npu.RowOp:
@@ -326,7 +410,21 @@ def _row(name: str, each: TokenClass, number: int, near: Operation, **more: int)
 
 @dataclass(frozen=True)
 class Synchronise(ModulePass):
-    """Adds the tokens that order engines; see the module."""
+    """Adds the tokens that order the engines sharing a buffer; uses at most `ids` of each pair of engines.
+
+    npu.loop count=1000 step=128 {                       npu.grant src=store dst=load id=r30 n=2
+      %t = npu.buffer ub 16384 x 2                       npu.loop count=1000 step=128 {
+      npu.load dst=%t …                                    %t = npu.buffer ub 16384 x 2
+      npu.store src=%t …                                   npu.wait src=store dst=load id=r30
+    }                                                      npu.load dst=%t …
+                                                 ⟶         npu.set src=load dst=store id=r30
+                                                           npu.wait src=load dst=store id=r30
+                                                           npu.store src=%t …
+                                                           npu.set src=store dst=load id=r30
+                                                         }
+                                                         npu.wait src=store dst=load id=r30
+                                                         npu.wait src=store dst=load id=r30
+    """
 
     name = "synchronise"
     ids: int = TOKEN_IDS

@@ -1,7 +1,8 @@
 """The npu dialect: a kernel as instructions in hardware loops; one op for each instruction of `runtime/isa.py`.
 
-Fields are written as in assembly (`runtime/assembly.py`), one instruction a line. Before addresses are chosen, an address may begin with an
-on-chip buffer, and `[-1]` names the slot that was the current one an iteration of the buffer's loop ago:
+Fields are written as in assembly (`runtime/assembly.py`), one instruction a line. Before addresses are chosen, an
+address may begin with an on-chip buffer, and `[-1]` names the slot that was the current one an iteration of the
+buffer's loop ago:
 
     npu.kernel @relu(gm, gm) l1=0 ub=0 ids=0 slots=1 {
       npu.loop count=1000 step=128 {
@@ -12,16 +13,17 @@ on-chip buffer, and `[-1]` names the slot that was the current one an iteration 
       }
     }
 
-`synchronise` adds `npu.set`, `npu.wait` and `npu.grant`; `allocate` replaces buffers by addresses (`r29 + ring(1, 0, 2)*16384`) and gives the kernel its numbers.
-Then each op is one row of the program (`backend/encode.py`). `slot=3` is the row's place in the location table, 0 if left out.
+`synchronise` adds `npu.set`, `npu.wait` and `npu.grant`; `allocate` replaces buffers by addresses (`r29 + ring(1, 0,
+2)*16384`) and gives the kernel its numbers. Then each op is one row of the program (`backend/encode.py`). `slot=3` is
+the row's place in the location table, 0 if left out.
 
 Grammar:
 
     kernel = npu.kernel @NAME ( [gm | index, …] ) l1=N ub=N ids=N slots=N { op … }
-    op     = %b = npu.buffer (l1 | l0a | l0b | l0c | ub) BYTES x SLOTS       belongs to the loop around it
-           | npu.loop FIELDS { op … }                                        i0 … i4 count from 0 by depth
+    op     = %b = npu.buffer (l1 | l0a | l0b | l0c | ub) BYTES x SLOTS        belongs to the loop around it
+           | npu.loop FIELDS { op … }                                         i0 … i4 count from 0 by depth
            | npu.INSTRUCTION FIELDS
-    FIELDS = name=VALUE …  [slot=N]                                          to the end of the line (for a loop, to the brace)
+    FIELDS = name=VALUE …  [slot=N]                           to the end of the line (for a loop, to the brace)
     VALUE  = EXPR | NAME | FLOAT | %b [ [-AGO] ] [+ EXPR]
 """
 
@@ -66,7 +68,9 @@ class FieldsAttr(Data[tuple[Expr, ...]]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Expr, ...]:
-        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, lambda: parse(parser.parse_str_literal())))
+        return tuple(
+            parser.parse_comma_separated_list(parser.Delimiter.ANGLE, lambda: parse(parser.parse_str_literal()))
+        )
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string("<" + ", ".join(f'"{e}"' for e in self.data) + ">")
@@ -74,7 +78,9 @@ class FieldsAttr(Data[tuple[Expr, ...]]):
 
 @irdl_attr_definition
 class PlacesAttr(Data[tuple[tuple[int, int], ...]]):
-    """For each buffer operand the field whose value it begins, and how many iterations ago its slot was the current one."""
+    """For each buffer operand the field whose value it begins, and how many iterations ago its slot was the current
+    one.
+    """
 
     name = "npu.places"
 
@@ -128,9 +134,11 @@ class BufferOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.space.data not in ON_CHIP:
-            raise VerifyException(f"npu.buffer: the memory is one of {', '.join(ON_CHIP)} (found {self.space.data})")
+            raise VerifyException(f"the memory is one of {', '.join(ON_CHIP)} (found {self.space.data})")
         if self.bytes.data < 1 or not 1 <= self.slots.data <= MAX_SLOTS:
-            raise VerifyException(f"npu.buffer: at least 1 byte and 1 to {MAX_SLOTS} slots (found {self.bytes.data} x {self.slots.data})")
+            raise VerifyException(
+                f"at least 1 byte and 1 to {MAX_SLOTS} slots (found {self.bytes.data} x {self.slots.data})"
+            )
 
 
 class RowOp(IRDLOperation):
@@ -179,7 +187,9 @@ class RowOp(IRDLOperation):
         return engine or None
 
     def accesses(self) -> Iterator[tuple[int, Access, str]]:
-        """(field, access, memory) of every operand in memory; of operands that a flag may switch off, those that are there."""
+        """(field, access, memory) of every operand in memory; of operands that a flag may switch off, those that are
+        there.
+        """
         instruction = self.INSTRUCTION
         for access in instruction.accesses:
             field = instruction.index(access.field)
@@ -198,7 +208,7 @@ class RowOp(IRDLOperation):
         name = flag.partition(" ")[0]
         return flag in names and self[name] == Expr(names[flag])
 
-    # text ---------------------------------------------------------------------------------------------------------------
+    # text -----------------------------------------------------------------------------------------------------------
     def print(self, printer: Printer) -> None:
         begins = {field: (buffer, ago) for buffer, (field, ago) in zip(self.buffers, self.placed, strict=True)}
         for number, (spec, value) in enumerate(zip(self.INSTRUCTION.fields, self.fields.data, strict=True)):
@@ -213,45 +223,50 @@ class RowOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> "RowOp":
-        return cls._read(parser, _line(parser, "\n"))
+        start = parser.pos
+        return cls._read(parser, start, _line(parser, "\n"))
 
     @classmethod
-    def _read(cls, parser: Parser, text: str, regions: Sequence[Region] = ()) -> "RowOp":
+    def _read(cls, parser: Parser, start: int, text: str, regions: Sequence[Region] = ()) -> "RowOp":
         try:
             return _row(parser, cls, text, regions)
         except (ExprSyntaxError, ValueError) as error:
-            parser.raise_error(f"npu.{cls.INSTRUCTION.name}: {error}")
+            parser.raise_error(f"npu.{cls.INSTRUCTION.name}: {error}", start, start + len(text))
 
     def verify_(self) -> None:
-        instruction = self.INSTRUCTION
-        if len(self.fields.data) != len(instruction.fields):
-            raise VerifyException(f"npu.{instruction.name}: {len(instruction.fields)} fields (found {len(self.fields.data)})")
-        if len(self.placed) != len(self.buffers):
-            raise VerifyException(f"npu.{instruction.name}: each buffer begins one field (found {len(self.buffers)} buffers, {len(self.placed)} fields)")
-        self._verify_places()
-        self._verify_variables()
+        for problem in self._problems():
+            raise VerifyException(problem)
 
-    def _verify_places(self) -> None:
-        spaces = {field: (access, space) for field, access, space in self.accesses()}
+    def _problems(self) -> Iterator[str]:
+        expected, found = len(self.INSTRUCTION.fields), len(self.fields.data)
+        if expected != found:
+            yield f"{expected} fields (found {found})"
+        elif len(self.placed) != len(self.buffers):
+            yield f"each buffer begins one field (found {len(self.buffers)} buffers, {len(self.placed)} fields)"
+        else:
+            yield from self._place_problems()
+            yield from self._variable_problems()
+
+    def _place_problems(self) -> Iterator[str]:
+        spaces = {field: space for field, _, space in self.accesses()}
         for buffer, (field, ago) in zip(self.buffers, self.placed, strict=True):
-            spec = self.INSTRUCTION.fields[field]
-            kind = buffer.type
+            name, kind = self.INSTRUCTION.fields[field].name, buffer.type
             assert isinstance(kind, HandleType)
             if field not in spaces:
-                raise VerifyException(f"npu.{self.INSTRUCTION.name}: {spec.name} is no address")
-            if spaces[field][1] != kind.space.data:
-                raise VerifyException(f"npu.{self.INSTRUCTION.name}: {spec.name} lies in {spaces[field][1]} (found a buffer of {kind.space.data})")
+                yield f"{name} is an address (found {kind.space.data} where there is none)"
+            elif spaces[field] != kind.space.data:
+                yield f"{name} lies in {spaces[field]} (found a buffer of {kind.space.data})"
             slots = buffer.owner.slots.data if isinstance(buffer.owner, BufferOp) else MAX_SLOTS
             if not 0 <= ago <= slots:
-                raise VerifyException(f"npu.{self.INSTRUCTION.name}: {spec.name} names a slot of at most {slots} iterations ago (found {ago})")
+                yield f"{name} names a slot of at most {slots} iterations ago (found {ago})"
 
-    def _verify_variables(self) -> None:
+    def _variable_problems(self) -> Iterator[str]:
         depth = sum(1 for _ in loops_around(self))
         for spec, value in zip(self.INSTRUCTION.fields, self.fields.data, strict=True):
-            for term in value.terms:
-                for name in (term.x, term.y):
-                    if name.startswith("i") and int(name[1:]) >= depth:
-                        raise VerifyException(f"npu.{self.INSTRUCTION.name}: {spec.name}: {name} is no loop around this row (found {value})")
+            names = [name for term in value.terms for name in (term.x, term.y)]
+            for name in names:
+                if name.startswith("i") and int(name[1:]) >= depth:
+                    yield f"{spec.name}: {name} is no loop around this row (found {value})"
 
 
 def _added(value: Expr) -> str:
@@ -328,8 +343,9 @@ class LoopOp(RowOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> "RowOp":
+        start = parser.pos
         text = _line(parser, "{")
-        return cls._read(parser, text, [_parse_body(parser)])
+        return cls._read(parser, start, text, [_parse_body(parser)])
 
     def print(self, printer: Printer) -> None:
         super().print(printer)
@@ -338,7 +354,7 @@ class LoopOp(RowOp):
 
     def verify_(self) -> None:
         if (depth := 1 + sum(1 for _ in loops_around(self))) > LEVELS:
-            raise VerifyException(f"npu.loop: loops nest at most {LEVELS} deep (found {depth})")
+            raise VerifyException(f"loops nest at most {LEVELS} deep (found {depth})")
         super().verify_()
 
 
@@ -364,7 +380,11 @@ def _define(instruction: Instruction) -> type[RowOp]:
 
 OPS: Mapping[str, type[RowOp]] = {
     "loop": LoopOp,
-    **{instruction.name: _define(instruction) for instruction in INSTRUCTIONS if instruction.name not in ("loop", "end")},
+    **{
+        instruction.name: _define(instruction)
+        for instruction in INSTRUCTIONS
+        if instruction.name not in ("loop", "end")
+    },
 }
 """The op of each instruction by name; `end` is the end of a loop's region."""
 
@@ -380,7 +400,9 @@ def row_op(name: str, slot: int = 0, /, **fields: Expr | int) -> RowOp:
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """A kernel: its arguments in r0, r1 …, the bytes of L1 and UB and the token ids it uses, the size of its location table."""
+    """A kernel: its arguments in r0, r1 …, the bytes of L1 and UB and the token ids it uses, the size of its location
+    table.
+    """
 
     name = "npu.kernel"
     sym_name = prop_def(SymbolNameConstraint())
@@ -394,7 +416,17 @@ class KernelOp(IRDLOperation):
 
     NUMBERS: ClassVar = ("l1", "ub", "ids", "slots")
 
-    def __init__(self, sym_name: str, arguments: Iterable[str], body: Region | None = None, *, l1: int = 0, ub: int = 0, ids: int = 0, slots: int = 1):
+    def __init__(
+        self,
+        sym_name: str,
+        arguments: Iterable[str],
+        body: Region | None = None,
+        *,
+        l1: int = 0,
+        ub: int = 0,
+        ids: int = 0,
+        slots: int = 1,
+    ):
         numbers = {"l1": l1, "ub": ub, "ids": ids, "slots": slots}
         properties: dict[str, Attribute] = {
             "sym_name": StringAttr(sym_name),
@@ -435,10 +467,10 @@ class KernelOp(IRDLOperation):
 
     def verify_(self) -> None:
         if wrong := [kind for kind in self.kinds if kind not in KINDS]:
-            raise VerifyException(f"npu.kernel: an argument is {' or '.join(KINDS)} (found {', '.join(wrong)})")
+            raise VerifyException(f"an argument is {' or '.join(KINDS)} (found {', '.join(wrong)})")
         for op in self.body.walk():
             if not isinstance(op, (RowOp, BufferOp)):
-                raise VerifyException(f"npu.kernel: holds buffers and instructions only (found {op.name})")
+                raise VerifyException(f"holds buffers and instructions only (found {op.name})")
 
 
 def loops_around(op: Operation) -> Iterator[LoopOp]:

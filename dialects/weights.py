@@ -121,7 +121,7 @@ class WeightStore:
 def digest(array: Array) -> str:
     """The handle of an array: SHA-256 of its type, shape and bytes."""
     if array.dtype not in _NAMES:
-        raise WeightError(f"weights of type {array.dtype} are not kept (one of {', '.join(map(str, _NAMES))})")
+        raise WeightError(f"a weight has a type that safetensors knows (found {array.dtype}); cast the array")
     state = hashlib.sha256(f"{_NAMES[array.dtype]}{array.shape}".encode())
     state.update(_bytes(array))
     return state.hexdigest()[:DIGITS]

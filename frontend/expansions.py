@@ -10,7 +10,7 @@ from ..dialects.graph.activations import ReluOp
 from ..dialects.graph.arithmetic import AddOp, DivOp, FmodOp, MaxOp, MinOp, ModOp, MulOp, PowOp
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import FLOATS, GraphOp, InferError, element, i32, i64
-from ..dialects.graph.views import ConcatOp, ReshapeOp, SliceOp, normal_axis
+from ..dialects.graph.views import ConcatOp, ExpandOp, ReshapeOp, SliceOp, normal_axis
 from .inputs import ELEMENTS
 from .node import Node, Value, size_of
 
@@ -177,6 +177,55 @@ def _runs(indices: Sequence[int]) -> list[range]:
     return runs
 
 
+def resize(node: Node) -> Sequence[Value]:
+    """Nearest neighbours with whole factors: each element is repeated."""
+    x = node.operand(0)
+    size, target = size_of(x), _resized(node, size_of(x))
+    if node.attributes.get("mode", "nearest") != "nearest":
+        raise InferError(f"Resize takes the nearest element (found mode = {node.attributes['mode']})")
+    times = [after // before for before, after in zip(size, target, strict=True)]
+    for before, after, factor in zip(size, target, times, strict=True):
+        if factor * before != after or not _repeats(node, before, factor):
+            raise InferError(f"Resize repeats each element a whole number of times (found {before} to {after})")
+    spaced = [n for extent in size for n in (extent, 1)]
+    wide = [n for extent, factor in zip(size, times, strict=True) for n in (extent, factor)]
+    y = node.emit(ExpandOp, node.emit(ReshapeOp, x, shape=spaced), shape=wide)
+    return [node.emit(ReshapeOp, y, shape=target)]
+
+
+def _resized(node: Node, size: Sequence[int]) -> list[int]:
+    """The extents that Resize, or Upsample, asks for."""
+    first = 1 if node.operator == "Upsample" or node.opset < 11 else 2
+    scales = node.attributes.get("scales") or node.known(first)
+    extents = node.known(3) if len(node.inputs) > 3 else None
+    axes = [normal_axis(axis, len(size)) for axis in node.attributes.get("axes", range(len(size)))]
+    target = list(size)
+    for i, axis in enumerate(axes):
+        if extents is not None and extents.size:
+            target[axis] = int(extents[i])
+        elif scales is not None and len(scales):
+            target[axis] = math.floor(size[axis] * float(scales[i]))
+    return target
+
+
+def _repeats(node: Node, extent: int, factor: int) -> bool:
+    """Whether the nearest element of each position is the one that it repeats."""
+    place = np.arange(extent * factor)
+    older = node.operator == "Upsample" or node.opset < 11
+    mode = "asymmetric" if older else node.attributes.get("coordinate_transformation_mode", "half_pixel")
+    nearest = "floor" if older else node.attributes.get("nearest_mode", "round_prefer_floor")
+    if mode not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):
+        return factor == 1
+    source = place / factor if mode == "asymmetric" or factor == 1 else (place + 0.5) / factor - 0.5
+    rounded = {
+        "floor": np.floor(source),
+        "ceil": np.ceil(source),
+        "round_prefer_floor": np.ceil(source - 0.5),
+        "round_prefer_ceil": np.floor(source + 0.5),
+    }[nearest]
+    return bool(np.array_equal(np.clip(rounded, 0, extent - 1), place // factor))
+
+
 EXPANSIONS: Mapping[str, Expansion] = {
     "Cast": cast,
     "Dropout": identity,
@@ -189,9 +238,11 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "Mod": remainder,
     "PRelu": prelu,
     "Pow": power,
+    "Resize": resize,
     "Split": split,
     "Squeeze": squeeze,
     "Sum": variadic(AddOp),
     "Unsqueeze": unsqueeze,
+    "Upsample": resize,
 }
 """Operators of the domain ai.onnx by name; they come before the operators of the dialect."""

@@ -63,9 +63,10 @@ def to_array(tensor: TensorProto, folder: Path | None) -> Array:
     """The value of an initialiser. Raises `ModelFileError`."""
     kind = _RAW.get(tensor.data_type)
     shape = tuple(tensor.dims)
+    data = _external(tensor, folder, kind) if tensor.data_location == TensorProto.EXTERNAL else None
     try:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            return _external(tensor, folder, kind).reshape(shape)
+        if data is not None and kind is not None:
+            return np.frombuffer(data, kind).reshape(shape)
         if kind is not None and tensor.HasField("raw_data"):
             return np.frombuffer(tensor.raw_data, kind).reshape(shape)
         return numpy_helper.to_array(tensor)
@@ -75,7 +76,8 @@ def to_array(tensor: TensorProto, folder: Path | None) -> Array:
         ) from None
 
 
-def _external(tensor: TensorProto, folder: Path | None, kind: np.dtype[Any] | None) -> Array:
+def _external(tensor: TensorProto, folder: Path | None, kind: np.dtype[Any] | None) -> memoryview:
+    """The mapped bytes of a tensor that lies in another file."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if folder is None or kind is None:
         raise ModelFileError(
@@ -86,4 +88,4 @@ def _external(tensor: TensorProto, folder: Path | None, kind: np.dtype[Any] | No
         raise ModelFileError(f"{tensor.name}: external data lies beside the model (found no {path}); copy it there")
     start = int(entries.get("offset", 0))
     length = int(entries.get("length", int(np.prod(tensor.dims)) * kind.itemsize))
-    return np.frombuffer(map_file(path)[start : start + length], kind)
+    return map_file(path)[start : start + length]

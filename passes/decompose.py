@@ -34,7 +34,7 @@ class Decompose(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         composites = [cls for cls in OPERATORS if cls.structure() == "decompose"]
-        rewrite(compile_context(ctx), op, {cls: (decompose_op,) for cls in composites})
+        rewrite(compile_context(ctx), op, dict.fromkeys(composites, (decompose_op,)))
 
 
 def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
@@ -42,5 +42,8 @@ def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
     values = list(op.decompose(rewriter))
     for result, value in zip(op.results, values, strict=True):
         if result.type != value.type:
-            raise PassError(f"decompose must keep the type of the result, {result.type} (found {value.type}); this is a bug in the operator", op)
+            raise PassError(
+                f"decompose keeps the type of the result, {result.type} (found {value.type}); a bug in the operator",
+                op,
+            )
     rewriter.replace(op, [], values)

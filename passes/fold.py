@@ -28,8 +28,8 @@ from .values import producer
 class Fold(ModulePass):
     """Computes what is constant, removes what does nothing.
 
-    A constant is computed by docs/numerics.md, as the device would; the result goes to the weight store. A result may be
-    four times as large as its operands, or 4 KiB: what only repeats a constant is cheaper left in the graph.
+    A constant is computed by docs/numerics.md, as the device would; the result goes to the weight store. A result may
+    be four times as large as its operands, or 4 KiB: what only repeats a constant is cheaper left in the graph.
 
         %0 = graph.constant dense<2.0> : tensor<f32>
         %1 = graph.mul %0, %0 : (tensor<f32>, tensor<f32>) -> tensor<f32>
@@ -90,7 +90,9 @@ def fold_constant(op: GraphOp, rewriter: Rewriter) -> None:
     size = math.prod(shape(op.results[0])) * known[0].itemsize
     if size > max(LEAST_BYTES, MOST_GROWTH * sum(array.nbytes for array in known)):
         return
-    array = op.reference(*known) if isinstance(op, ViewOp) else op.evaluate(*known)  # moving elements needs no arithmetic
+    array = (
+        op.reference(*known) if isinstance(op, ViewOp) else op.evaluate(*known)
+    )  # moving elements needs no arithmetic
     rewriter.replace_by(op, insert_constant(array, rewriter))
 
 

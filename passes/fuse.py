@@ -26,14 +26,15 @@ class Fuse(ModulePass):
     """Puts each op but constants and reshapes into a `graph.kernel`, together with others where that saves traffic.
 
     A kernel is one of
-    - a contraction (matmul, conv2d, depthwise2d), a pooling or a reduction of inner axes, with an *epilogue*: elementwise ops of its
-      result's shape, whose other operands are numbers, vectors along the last axis or tensors of that shape;
-    - a *row group*: elementwise ops and reductions over the last axes, of one shape [rows…, columns…] or [rows…, 1…], such as a
-      whole softmax or layer normalisation; it may have several results;
+    - a contraction (matmul, conv2d, depthwise2d), a pooling or a reduction of inner axes, with an *epilogue*:
+      elementwise ops of its result's shape, whose other operands are numbers, vectors along the last axis or tensors
+      of that shape;
+    - a *row group*: elementwise ops and reductions over the last axes, of one shape [rows…, columns…] or [rows…, 1…],
+      such as a whole softmax or layer normalisation; it may have several results;
     - one op that moves elements: a transpose, slice, concatenation, expansion or pad.
 
-    No value is computed twice, and a group never waits for something that waits for the group. Each edge keeps its type, so no
-    bit changes; with `enabled=false`, every op is a kernel of its own.
+    No value is computed twice, and a group never waits for something that waits for the group. Each edge keeps its
+    type, so no bit changes; with `enabled=false`, every op is a kernel of its own.
 
         %0 = graph.matmul %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
         %1 = graph.relu %0 : (tensor<4x2xf16>) -> tensor<4x2xf16>
@@ -114,7 +115,11 @@ def sort_block(block: Block) -> None:
         stack = [op]
         while stack:
             this = stack[-1]
-            missing = [v.owner for v in this.operands if isinstance(v.owner, Operation) and v.owner.parent is block and v.owner not in order]
+            missing = [
+                v.owner
+                for v in this.operands
+                if isinstance(v.owner, Operation) and v.owner.parent is block and v.owner not in order
+            ]
             if missing and this not in order:
                 stack += missing
             else:

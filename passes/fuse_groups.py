@@ -46,7 +46,9 @@ class Grouping:
 
     def is_open(self, op: object) -> bool:
         """An op of the block that no group has."""
-        return isinstance(op, GraphOp) and op in self.position and op not in self.group and not isinstance(op, ReshapeOp)
+        return (
+            isinstance(op, GraphOp) and op in self.position and op not in self.group and not isinstance(op, ReshapeOp)
+        )
 
     def add(self, ops: Sequence[GraphOp]) -> None:
         """Makes a group of them."""
@@ -55,7 +57,7 @@ class Grouping:
         self.group |= dict.fromkeys(group.ops, group)
 
     def depends(self, value: SSAValue, inside: set[Operation]) -> bool:
-        """`value`, made outside, needs something made by `inside`; a group that exists needs all that any of its ops needs."""
+        """`value`, made outside, needs something made by `inside`. A group needs all that any of its ops needs."""
         first = min(self.position[op] for op in inside)
         seen: set[Operation] = set()
         stack = [value.owner]
@@ -71,7 +73,9 @@ class Grouping:
             if max(self.position.get(member, -1) for member in members) < first:
                 continue
             seen.update(members)
-            stack += [operand.owner for member in members for operand in member.operands if operand.owner not in members]
+            stack += [
+                operand.owner for member in members for operand in member.operands if operand.owner not in members
+            ]
         return False
 
 
@@ -138,11 +142,15 @@ def is_anchor(op: GraphOp) -> bool:
     """A contraction, a window, or a reduction of axes that are not the last ones."""
     if isinstance(op, ReduceLoops):
         return trailing_axes(op) is None
-    return not isinstance(op, (Elementwise, PadOp)) and op.structure() == "loops" and isinstance(op.loops().kernel, (MultiplyAdd, Window))
+    return (
+        not isinstance(op, (Elementwise, PadOp))
+        and op.structure() == "loops"
+        and isinstance(op.loops().kernel, (MultiplyAdd, Window))
+    )
 
 
 def fits_epilogue(op: GraphOp, inside: set[Operation], anchor: GraphOp) -> bool:
-    """An elementwise op of the anchor's shape, whose outer operands are numbers, vectors along the last axis or of that shape."""
+    """An elementwise op of the anchor's shape, whose operands from outside are numbers, vectors or of that shape."""
     size = shape(anchor.results[0])
     if not isinstance(op, Elementwise) or shape(op.results[0]) != size:
         return False
@@ -175,7 +183,9 @@ def _note(op: GraphOp, value: SSAValue, anchor: GraphOp, ctx: CompileContext) ->
     if shape(op.results[0]) != size:
         ctx.note(rewrite, op, "it has the shape of the result", f"{shape(op.results[0])} for {size}")
     elif others:
-        ctx.note(rewrite, op, "operands are numbers, vectors along the last axis or of the result's shape", others[0].type)
+        ctx.note(
+            rewrite, op, "operands are numbers, vectors along the last axis or of the result's shape", others[0].type
+        )
     elif len(users(value)) > 1:
         ctx.note(rewrite, op, "it is the only user of the result", f"{len(users(value))} users")
 
@@ -222,7 +232,9 @@ def trailing_axes(op: ReduceLoops) -> int | None:
 def grow_rows(grouping: Grouping) -> None:
     """Groups of elementwise ops and reductions of the last axes."""
     for seed in grouping.ops:
-        if seed in grouping.group or not (isinstance(seed, Elementwise) or (isinstance(seed, ReduceLoops) and trailing_axes(seed) is not None)):
+        if seed in grouping.group or not (
+            isinstance(seed, Elementwise) or (isinstance(seed, ReduceLoops) and trailing_axes(seed) is not None)
+        ):
             continue
         rows = Rows(shape(seed.x) if isinstance(seed, ReduceLoops) else shape(seed.results[0]))
         rows.joined(seed)

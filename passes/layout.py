@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -28,11 +29,11 @@ from .values import producer, users
 class Layout(ModulePass):
     """Chooses the order of axes region by region, so that few bytes are transposed.
 
-    A *region* is a set of connected ops that do not care about the order of axes: elementwise ops, concatenations, slices, pads
-    and reductions. Convolutions want channels last, models come with channels first, so transposes stand around the regions.
-    For each order that a transpose at the border suggests, the bytes that would have to be transposed are counted, and the region
-    takes the cheapest. Between regions, transposes pass reshapes, and a matmul takes a transposed operand as `trans_b`.
-    No bit changes: several reduced axes keep their order.
+    A *region* is a set of connected ops that do not care about the order of axes: elementwise ops, concatenations,
+    slices, pads and reductions. Convolutions want channels last, models come with channels first, so transposes stand
+    around the regions. For each order that a transpose at the border suggests, the bytes that would have to be
+    transposed are counted, and the region takes the cheapest. Between regions, transposes pass reshapes, and a matmul
+    takes a transposed operand as `trans_b`. No bit changes: several reduced axes keep their order.
 
         %0 = graph.transpose %x {perm = [0, 3, 1, 2]} : (tensor<1x4x5x8xf16>) -> tensor<1x8x4x5xf16>
         %1 = graph.relu %0 : (tensor<1x8x4x5xf16>) -> tensor<1x8x4x5xf16>
@@ -48,7 +49,7 @@ class Layout(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         context = compile_context(ctx)
         patterns = patterns_of_layout()
-        rewrite(context, op, {cls: (keep_dims,) for cls in (ReduceSumOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp)})
+        rewrite(context, op, dict.fromkeys((ReduceSumOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp), (keep_dims,)))
         for _ in range(MOST_ROUNDS):
             rewrite(context, op, patterns)
             merge_equal_ops(op)
@@ -65,10 +66,14 @@ def patterns_of_layout() -> dict[type[Operation], Sequence[Pattern]]:
     """Folding, which cancels transposes and computes those of weights, and the moves."""
     folds = patterns_of_fold()
     sinks = {cls: (*folds[cls], sink_reshape) for cls in folds if issubclass(cls, Elementwise)}
-    return folds | sinks | {
-        ReshapeOp: (*folds[ReshapeOp], sink_transpose),
-        MatMulOp: (*folds[MatMulOp], transpose_into_matmul),
-    }
+    return (
+        folds
+        | sinks
+        | {
+            ReshapeOp: (*folds[ReshapeOp], sink_transpose),
+            MatMulOp: (*folds[MatMulOp], transpose_into_matmul),
+        }
+    )
 
 
 def keep_dims(op: ReduceLoops, rewriter: Rewriter) -> None:
@@ -81,7 +86,7 @@ def keep_dims(op: ReduceLoops, rewriter: Rewriter) -> None:
 
 
 def sink_reshape(op: Elementwise, rewriter: Rewriter) -> None:
-    """relu(reshape(x)) → reshape(relu(x)), so that the op follows what computes x; numbers may be among the operands."""
+    """relu(reshape(x)) → reshape(relu(x)), so that the op follows what computes x; operands may be numbers."""
     moved = [operand for operand in op.operands if math.prod(shape(operand)) != 1]
     reshapes = [producer(operand, ReshapeOp) for operand in moved]
     if not moved or None in reshapes or any(shape(operand) != shape(op.results[0]) for operand in moved):
@@ -93,7 +98,9 @@ def sink_reshape(op: Elementwise, rewriter: Rewriter) -> None:
     rank = len(sizes.copy().pop())
     if any(len(shape(operand)) > rank for operand in op.operands if operand not in sources):
         return
-    new = type(op).build_op([sources.get(operand, operand) for operand in op.operands], op.properties, element(op.results[0]))
+    new = type(op).build_op(
+        [sources.get(operand, operand) for operand in op.operands], op.properties, element(op.results[0])
+    )
     value = rewriter.insert(new).results[0]
     rewriter.replace(op, [], [Emit(op, rewriter).keep(ReshapeOp, value, shape=shape(op.results[0]))])
 
@@ -122,37 +129,32 @@ def _awkwardness(perm: Sequence[int], source: Sequence[int]) -> int:
 
 
 def sink_transpose(op: ReshapeOp, rewriter: Rewriter) -> None:
-    """reshape(transpose(x)) → transpose(reshape(x)), where the reshape only joins axes that stay neighbours, or splits axes."""
+    """reshape(transpose(x)) → transpose(reshape(x)), where axes are split, or joined with neighbours."""
     inner = producer(op.x, TransposeOp)
     if inner is None or len(users(inner.result)) != 1:
         return
-    perm, source = ints(inner.properties, "perm"), shape(inner.x)
-    groups = matching_groups([source[axis] for axis in perm], shape(op.result))
+    perm, source, target = ints(inner.properties, "perm"), shape(inner.x), shape(op.result)
+    groups = matching_groups([source[axis] for axis in perm], target)
     if groups is None:
         return
     parts = [([perm[i] for i in before if source[perm[i]] != 1], after) for before, after in groups]
-    if any(axes != list(range(axes[0], axes[0] + len(axes))) for axes in map(lambda part: _bridged(part[0], source), parts) if axes):
+    if not all(_are_neighbours(axes, source) for axes, _ in parts):
         return
     order = sorted(range(len(parts)), key=lambda i: (parts[i][0][0] if parts[i][0] else -1, i))
     moved = [axis for i in order for axis in parts[i][1]]
-    target = shape(op.result)
     emit = Emit(op, rewriter)
     reshaped = emit.keep(ReshapeOp, inner.x, shape=[target[axis] for axis in moved])
-    rewriter.replace_by(op, emit.keep(TransposeOp, reshaped, perm=[moved.index(axis) for axis in range(len(moved))]), [inner])
+    back = [moved.index(axis) for axis in range(len(moved))]
+    rewriter.replace_by(op, emit.keep(TransposeOp, reshaped, perm=back), [inner])
 
 
-def _bridged(axes: Sequence[int], source: Sequence[int]) -> list[int]:
-    """The axes with those of extent 1 between them, which part nothing; an unordered list comes back as it is."""
-    found = list(axes[:1])
-    for axis in axes[1:]:
-        if axis > found[-1] and all(source[between] == 1 for between in range(found[-1] + 1, axis)):
-            found += range(found[-1] + 1, axis)
-        found.append(axis)
-    return found
+def _are_neighbours(axes: Sequence[int], source: Sequence[int]) -> bool:
+    """The axes follow each other, with nothing but axes of extent 1 between."""
+    return all(a < b and math.prod(source[a + 1 : b]) == 1 for a, b in pairwise(axes))
 
 
 def matching_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]] | None:
-    """The finest pairs of runs of axes with equal products, (axes before, axes after); None if there is but one of many axes."""
+    """The finest pairs of runs of axes with equal products, (axes before, axes after); None if there is but one."""
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(before) or j < len(after):
@@ -167,5 +169,3 @@ def matching_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[l
                 j += 1
         groups.append((left, right))
     return groups if len(groups) > 1 else None
-
-

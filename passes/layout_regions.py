@@ -1,8 +1,8 @@
 """Regions of ops that do not care about the order of axes, and the cheapest order for each (the heart of `layout`).
 
-In a region that takes the order `perm`, each value is what it was, transposed by `perm`. A value that comes in may be the
-transpose of another, so that the two cancel; a value that goes out is transposed back, or straight to what a transpose
-outside wanted.
+In a region that takes the order `perm`, each value is what it was, transposed by `perm`. A value that comes in may be
+the transpose of another, so that the two cancel; a value that goes out is transposed back, or straight to what a
+transpose outside wanted.
 """
 
 import math
@@ -98,11 +98,15 @@ def find_regions(ops: Sequence[Operation]) -> list[Region]:
 def cheapest(region: Region, ctx: CompileContext) -> Perm | None:
     """The order with the fewest transposed bytes, if it beats leaving the region as it is.
 
-    If an order is as good as staying and undoes a transpose that comes in, it wins: the transpose sinks through the region. The
-    region then follows its producer directly, and the transpose may meet another further down. It cannot come back.
+    If an order is as good as staying and undoes a transpose that comes in, it wins: the transpose sinks through the
+    region. The region then follows its producer directly, and the transpose may meet another further down. It cannot
+    come back.
     """
     stay = tuple(range(region.rank))
-    sinking, others = (dict.fromkeys(p for p in found if p != stay and _allowed(region, p)) for found in (_incoming(region), _outgoing(region)))
+    sinking, others = (
+        dict.fromkeys(p for p in found if p != stay and _allowed(region, p))
+        for found in (_incoming(region), _outgoing(region))
+    )
     if not sinking and not others:
         return None
     costs = {perm: cost(region, perm, ctx) for perm in (*sinking, stay, *others)}
@@ -155,7 +159,10 @@ def cost(region: Region, perm: Perm, ctx: CompileContext) -> int:
         first = ints(transpose.properties, "perm")
         total += _bytes_moved(shape(transpose.x), tuple(first[axis] for axis in perm), value)
     for value, outside in region.outputs():
-        wanted = {ints(user.properties, "perm") if isinstance(user, TransposeOp) else tuple(range(region.rank)) for user in outside}
+        wanted = {
+            ints(user.properties, "perm") if isinstance(user, TransposeOp) else tuple(range(region.rank))
+            for user in outside
+        }
         size = tuple(shape(value)[axis] for axis in perm)
         total += sum(_bytes_moved(size, tuple(perm.index(axis) for axis in want), value) for want in wanted)
     return total
@@ -218,7 +225,9 @@ def _operand(value: SSAValue, op: Operation, perm: Perm, new: dict[SSAValue, SSA
     return new[value]
 
 
-def _insert(kind: type[GraphOp], value: SSAValue, properties: dict[str, Attribute], at: object, after: bool = False) -> SSAValue:
+def _insert(
+    kind: type[GraphOp], value: SSAValue, properties: dict[str, Attribute], at: object, after: bool = False
+) -> SSAValue:
     assert isinstance(at, Operation)
     made = kind.build_op([value], properties, element(value))
     made.location = at.location

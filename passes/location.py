@@ -1,13 +1,22 @@
 """Locations: which ONNX nodes an op stands for, and keeping that through rewrites.
 
-    loc("Conv_0")                          one node
-    loc(fused["Conv_0", "Relu_1"])         an op made of several
-    loc("file.mlir":3:5)                   an op read from a text
+loc("Conv_0")                          one node
+loc(fused["Conv_0", "Relu_1"])         an op made of several
+loc("file.mlir":3:5)                   an op read from a text
 """
 
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, LocationAttr, NameLoc, NoneAttr, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    UnknownLoc,
+)
 from xdsl.ir import Attribute, Operation
 
 UNKNOWN = UnknownLoc()

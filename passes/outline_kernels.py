@@ -17,16 +17,16 @@ from ..dialects.graph.structure import KernelOp, LaunchOp, YieldOp
 from .location import fuse_locations, node_names
 
 NODES = "nodes"
-"""Attribute of a launch: for each operator of the kernel, in order, the ONNX nodes that it stands for in this launch."""
+"""Attribute of a launch: for each operator of the kernel, in order, the ONNX nodes that it stands for there."""
 
 
 @dataclass(frozen=True)
 class OutlineKernels(ModulePass):
     """Moves each `graph.kernel` into a private function `@kN` and launches it; equal kernels share one function.
 
-    Two kernels are equal if they hold the same ops with the same properties and types, connected in the same way. Weights are
-    operands, so the twelve layers of a model are one set of kernels. A launch keeps the location of its kernel, and in `nodes`
-    the ONNX nodes of each operator in it (constants are not counted).
+    Two kernels are equal if they hold the same ops with the same properties and types, connected in the same way.
+    Weights are operands, so the twelve layers of a model are one set of kernels. A launch keeps the location of its
+    kernel, and in `nodes` the ONNX nodes of each operator in it (constants are not counted).
 
         %1 = graph.kernel(%x = %0) : (tensor<4xf16>) -> tensor<4xf16> {
           %2 = graph.relu %x : (tensor<4xf16>) -> tensor<4xf16>
@@ -61,7 +61,15 @@ def signature(kernel: KernelOp) -> Hashable:
     parts: list[Hashable] = [tuple(kernel.block.arg_types)]
     for op in kernel.block.ops:
         operands = tuple(number[operand] for operand in op.operands)
-        parts.append((op.name, operands, frozenset(op.properties.items()), frozenset(op.attributes.items()), tuple(op.result_types)))
+        parts.append(
+            (
+                op.name,
+                operands,
+                frozenset(op.properties.items()),
+                frozenset(op.attributes.items()),
+                tuple(op.result_types),
+            )
+        )
         for result in op.results:
             number[result] = len(number)
     return tuple(parts)

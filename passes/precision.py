@@ -24,16 +24,21 @@ POLICIES: dict[str, Attribute] = {"fp16": f16, "bf16": bf16, "fp32": f32}
 MOST_F16 = 65504.0
 LEAST_F16 = 2.0**-14
 
-CONTRACTIONS = frozenset({"graph.matmul", "graph.gemm", "graph.conv", "graph.conv2d", "graph.depthwise2d", "graph.conv_transpose"})
+CONTRACTIONS = frozenset(
+    {"graph.matmul", "graph.gemm", "graph.conv", "graph.conv2d", "graph.depthwise2d", "graph.conv_transpose"}
+)
 """Their first two operands have the low type; the others, biases, are f32."""
 TABLES = frozenset({"graph.gather", "graph.gather_nd", "graph.gather_elements", "graph.resize"})
 """They move elements like views, of their first operand."""
-BOUNDED = frozenset({
-    "graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid", "graph.sin", "graph.cos", "graph.sign",
-    "graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm", "graph.rms_norm", "graph.log", "graph.cast",
-}) | CONTRACTIONS  # fmt: skip
+BOUNDED = CONTRACTIONS | {
+    *("graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid"),
+    *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
+    *("graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm"),
+}
 """Safe ops: their results fit the low type whatever comes in."""
-WIDENING = frozenset({"graph.exp", "graph.pow", "graph.reduce_sum", "graph.reduce_prod", "graph.reduce_sum_square", "graph.cumsum"})
+WIDENING = frozenset(
+    {"graph.exp", "graph.pow", "graph.reduce_sum", "graph.reduce_prod", "graph.reduce_sum_square", "graph.cumsum"}
+)
 """Their results may leave the low type's range though the operands are in it."""
 SENSITIVE = frozenset({"graph.sqrt", "graph.rsqrt", "graph.reciprocal", "graph.log", "graph.div", "graph.pow"})
 """A tiny constant that protects their operand must not be lost."""
@@ -43,11 +48,12 @@ SENSITIVE = frozenset({"graph.sqrt", "graph.rsqrt", "graph.reciprocal", "graph.l
 class Precision(ModulePass):
     """Gives every float edge the type of the policy, but for islands of f32.
 
-    Under `fp16`, an edge is f16 unless it is in an island. An island begins at an op with a constant that f16 cannot hold (a mask
-    of −1e9, an ε of 1e-12 under a root), or whose results outgrow f16 (exp, squares, sums), and ends at the next op whose
-    results are bounded (softmax, tanh, a normalisation, a contraction …). Operands of contractions are cast, biases stay f32,
-    and inside a composite its own f32 edges appear when it is decomposed. Inputs and outputs of the model keep their types.
-    `bf16` has the range of f32, so it needs no islands; `fp32` leaves everything as it is.
+    Under `fp16`, an edge is f16 unless it is in an island. An island begins at an op with a constant that f16 cannot
+    hold (a mask of −1e9, an ε of 1e-12 under a root), or whose results outgrow f16 (exp, squares, sums), and ends at
+    the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …). Operands of contractions
+    are cast, biases stay f32, and inside a composite its own f32 edges appear when it is decomposed. Inputs and outputs
+    of the model keep their types. `bf16` has the range of f32, so it needs no islands; `fp32` leaves everything as it
+    is.
 
         func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
           %0 = graph.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -83,7 +89,9 @@ class _Typing:
     ctx: CompileContext
     low: Attribute
     islands: set[SSAValue] = field(default_factory=set[SSAValue])
-    casts: dict[tuple[SSAValue, Attribute], SSAValue] = field(default_factory=dict[tuple[SSAValue, Attribute], SSAValue])
+    casts: dict[tuple[SSAValue, Attribute], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Attribute], SSAValue]
+    )
 
     def run(self, block: Block) -> None:
         body = list(block.ops)
@@ -97,12 +105,18 @@ class _Typing:
 
     def _enter(self, argument: SSAValue, block: Block) -> None:
         """A model input is cast once, where it comes in."""
-        if not isinstance(argument.type, TensorType) or element(argument) not in FLOATS or element(argument) == self.low:
+        if (
+            not isinstance(argument.type, TensorType)
+            or element(argument) not in FLOATS
+            or element(argument) == self.low
+        ):
             return
         cast = CastOp.build_op([argument], element=self.low)
         first = block.first_op
         IRRewriter.insert_op(cast, InsertPoint.before(first) if first is not None else InsertPoint.at_end(block))
-        argument.replace_uses_with_if(cast.result, lambda use: use.operation is not cast and not isinstance(use.operation, ReturnOp))
+        argument.replace_uses_with_if(
+            cast.result, lambda use: use.operation is not cast and not isinstance(use.operation, ReturnOp)
+        )
 
     def _leave(self, op: ReturnOp, block: Block) -> None:
         """A model output has the type it was declared with."""
@@ -132,7 +146,7 @@ class _Typing:
                 if island:
                     self.islands.add(new)
 
-    # operands -----------------------------------------------------------------------------------------------------------
+    # operands -------------------------------------------------------------------------------------------------------
     def _contract(self, op: GraphOp) -> None:
         for index, operand in enumerate(op.operands):
             if element(operand) in FLOATS:
@@ -140,7 +154,11 @@ class _Typing:
 
     def _move(self, op: GraphOp) -> None:
         """Elements move unchanged: the result has the type of the operands, f32 if one of several is."""
-        moved = [operand for operand in (op.operands if isinstance(op, ViewOp) else op.operands[:1]) if element(operand) in FLOATS]
+        moved = [
+            operand
+            for operand in (op.operands if isinstance(op, ViewOp) else op.operands[:1])
+            if element(operand) in FLOATS
+        ]
         if not moved:
             return
         constants = [operand for operand in moved if self._fits(operand)]
@@ -161,7 +179,7 @@ class _Typing:
         return self.low != f16 or not bool(np.any(finite > MOST_F16))
 
     def _shrink_tensors(self, op: GraphOp) -> None:
-        """A constant tensor of more than one axis takes half the room; vectors and numbers stay as exact as they are."""
+        """A constant of more than one axis takes half the room; vectors and numbers stay as exact as they are."""
         if not isinstance(op, Elementwise):
             return
         for index, operand in enumerate(op.operands):
@@ -178,13 +196,15 @@ class _Typing:
             return self.casts[key]
         array = array_of(value, self.ctx)
         known = array is not None
-        new: Operation = constant(array.astype(NUMPY[kind]), self.ctx.weights) if known else CastOp.build_op([value], element=kind)
+        new: Operation = (
+            constant(array.astype(NUMPY[kind]), self.ctx.weights) if known else CastOp.build_op([value], element=kind)
+        )
         new.location = value.owner.location if isinstance(value.owner, Operation) else user.location
         IRRewriter.insert_op(new, _after(value))
         self.casts[key] = new.results[0]
         return new.results[0]
 
-    # islands ------------------------------------------------------------------------------------------------------------
+    # islands --------------------------------------------------------------------------------------------------------
     def _is_island(self, op: GraphOp) -> bool:
         if self.low != f16 or op.name in BOUNDED or _is_ratio(op, self.islands):
             return False
@@ -198,7 +218,11 @@ class _Typing:
         """Constants that an elementwise op takes, operands and properties, without the bounds of a clip."""
         if not isinstance(op, Elementwise):
             return []
-        arrays = [array for operand in op.operands if element(operand) in FLOATS and (array := array_of(operand, self.ctx)) is not None]
+        arrays = [
+            array
+            for operand in op.operands
+            if element(operand) in FLOATS and (array := array_of(operand, self.ctx)) is not None
+        ]
         return arrays + ([] if isinstance(op, ClipOp) else [np.asarray(value) for value in op.immediates])
 
     def _has_large(self, op: GraphOp) -> bool:
@@ -219,7 +243,8 @@ def _is_ratio(op: GraphOp, islands: set[SSAValue]) -> bool:
         return op.operands[1] in islands
     inverses = ("graph.rsqrt", "graph.reciprocal")
     return op.name == "graph.mul" and any(
-        operand in islands and isinstance(operand.owner, Operation) and operand.owner.name in inverses for operand in op.operands
+        operand in islands and isinstance(operand.owner, Operation) and operand.owner.name in inverses
+        for operand in op.operands
     )
 
 

@@ -15,8 +15,22 @@ from ..dialects.graph.conv import ConvOp
 from ..dialects.graph.elementwise import AffineOp
 from ..dialects.graph.norm import BatchNormOp
 from .context import compile_context
-from .recognise_activations import find_approximate_gelu, find_gelu, find_hardswish, find_hardswish_of_hardsigmoid, find_silu, note_approximate_gelu
-from .recognise_linear import divide_by_multiplying, drop_zero, fold_into_conv, fold_into_matmul, fold_into_next_conv, merge_linear
+from .recognise_activations import (
+    find_approximate_gelu,
+    find_gelu,
+    find_hardswish,
+    find_hardswish_of_hardsigmoid,
+    find_silu,
+    note_approximate_gelu,
+)
+from .recognise_linear import (
+    divide_by_multiplying,
+    drop_zero,
+    fold_into_conv,
+    fold_into_matmul,
+    fold_into_next_conv,
+    merge_linear,
+)
 from .recognise_norms import find_layer_norm, scale_layer_norm, shift_layer_norm
 from .rewrite import Pattern, rewrite
 
@@ -27,9 +41,9 @@ Table = dict[type[Operation], Sequence[Pattern]]
 class Recognise(ModulePass):
     """Finds layer normalisation, GELU, hardswish and SiLU, and folds linear ops into each other and into weights.
 
-    Bits change: a composite keeps f32 inside, and folded constants are rounded once. What almost matched leaves a note that
-    says which condition failed and what was found (`stepwell-opt --notes`). GELU's approximation with tanh has other values
-    than GELU, up to 5e-4 apart, so it is replaced only with `approximate`.
+    Bits change: a composite keeps f32 inside, and folded constants are rounded once. What almost matched leaves a note
+    that says which condition failed and what was found (`stepwell-opt --notes`). GELU's approximation with tanh has
+    other values than GELU, up to 5e-4 apart, so it is replaced only with `approximate`.
 
         %0 = graph.sigmoid %x : (tensor<8xf32>) -> tensor<8xf32>
         %1 = graph.mul %x, %0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
@@ -53,7 +67,15 @@ def composites(approximate: bool) -> Table:
     """Patterns by the op they end with."""
     tanh = find_approximate_gelu if approximate else note_approximate_gelu
     return {
-        MulOp: (find_layer_norm, scale_layer_norm, find_silu, find_hardswish, find_hardswish_of_hardsigmoid, find_gelu, tanh),
+        MulOp: (
+            find_layer_norm,
+            scale_layer_norm,
+            find_silu,
+            find_hardswish,
+            find_hardswish_of_hardsigmoid,
+            find_gelu,
+            tanh,
+        ),
         DivOp: (find_layer_norm, find_hardswish, find_gelu),
         AddOp: (shift_layer_norm,),
     }

@@ -25,6 +25,9 @@ TOLERANCE = 1e-5
 """Relative; exporters write constants in f32, some with five digits."""
 
 
+MOST_FACTORS = 6
+
+
 def close(found: float, wanted: float, tolerance: float = TOLERANCE) -> bool:
     """Equal but for the digits that an exporter dropped."""
     return math.isclose(found, wanted, rel_tol=tolerance, abs_tol=tolerance)
@@ -54,16 +57,15 @@ def _flatten(op: Operation, ctx: CompileContext, found: Product) -> None:
             found.number *= 1 / number if index == 1 and isinstance(op, DivOp) and number else number
             continue
         inner = operand.owner
-        if _is_product(inner, ctx) and len(users(operand)) == 1 and len(found.ops) < 6:
+        if isinstance(inner, (MulOp, DivOp)) and _is_part(inner, ctx) and len(found.ops) < MOST_FACTORS:
             _flatten(inner, ctx, found)
         else:
             found.factors.append(operand)
 
 
-def _is_product(op: object, ctx: CompileContext) -> bool:
-    if isinstance(op, MulOp):
-        return True
-    return isinstance(op, DivOp) and scalar_of(op.y, ctx) is not None
+def _is_part(op: MulOp | DivOp, ctx: CompileContext) -> bool:
+    """A factor's factors count if nothing else uses the product, and if it is one: a quotient by a number."""
+    return len(users(op.result)) == 1 and (isinstance(op, MulOp) or scalar_of(op.y, ctx) is not None)
 
 
 def pair(found: Product, kind: type[Operation]) -> tuple[SSAValue, Operation] | None:
@@ -76,7 +78,9 @@ def pair(found: Product, kind: type[Operation]) -> tuple[SSAValue, Operation] | 
     return None
 
 
-def to_activation(root: GraphOp, kind: type[GraphOp], x: SSAValue, absorbed: list[Operation], rewriter: Rewriter) -> None:
+def to_activation(
+    root: GraphOp, kind: type[GraphOp], x: SSAValue, absorbed: list[Operation], rewriter: Rewriter
+) -> None:
     """Replaces `root` by the activation of x."""
     rewriter.replace_by(root, Emit(root, rewriter)(kind, x), absorbed)
 
@@ -178,7 +182,12 @@ def find_approximate_gelu(op: MulOp, rewriter: Rewriter) -> None:
 def note_approximate_gelu(op: MulOp, rewriter: Rewriter) -> None:
     """The approximation stays as it is, with a note."""
     if _tanh_gelu(op, rewriter.ctx) is not None:
-        rewriter.ctx.note("gelu", op, "the exact form, with erf; recognise{approximate=true} takes the other", "the approximation with tanh")
+        rewriter.ctx.note(
+            "gelu",
+            op,
+            "the exact form, with erf; recognise{approximate=true} takes the other",
+            "the approximation with tanh",
+        )
 
 
 def _is_cubic(factors: list[SSAValue], x: SSAValue, ctx: CompileContext) -> bool:

@@ -45,10 +45,10 @@ def linear(op: Operation, ctx: CompileContext) -> Linear | None:
 
 
 def _linear(op: GraphOp, ctx: CompileContext) -> Linear | None:
-    one, zero = np.float64(1), np.float64(0)
+    one, zero = np.ones(()), np.zeros(())
     match op:
         case AffineOp():
-            return Linear(op.x, np.float64(op.immediates[0]), np.float64(op.immediates[1]))
+            return Linear(op.x, np.asarray(op.immediates[0]), np.asarray(op.immediates[1]))
         case NegOp():
             return Linear(op.x, -one, zero)
         case BatchNormOp():
@@ -61,9 +61,7 @@ def _linear(op: GraphOp, ctx: CompileContext) -> Linear | None:
     right = array_of(y, ctx)
     if right is not None and array_of(x, ctx) is None:
         value = right.astype(np.float64)
-        scale = {MulOp: value, DivOp: 1 / value if np.all(value) else None}.get(type(op), one)
-        shift = {AddOp: value, SubOp: -value}.get(type(op), zero)
-        return None if scale is None else Linear(x, scale, shift)
+        return _by_constant(op, value) if not isinstance(op, DivOp) or np.all(value) else None
     left = array_of(x, ctx)
     if left is None or isinstance(op, DivOp):
         return None
@@ -71,6 +69,20 @@ def _linear(op: GraphOp, ctx: CompileContext) -> Linear | None:
     if isinstance(op, MulOp):
         return Linear(y, value, zero)
     return Linear(y, one if isinstance(op, AddOp) else -one, value)
+
+
+def _by_constant(op: AddOp | SubOp | MulOp | DivOp, value: Array) -> Linear:
+    """x ∘ value, where no quotient is by 0."""
+    one, zero = np.ones(()), np.zeros(())
+    match op:
+        case AddOp():
+            return Linear(op.x, one, value)
+        case SubOp():
+            return Linear(op.x, one, -value)
+        case MulOp():
+            return Linear(op.x, value, zero)
+        case DivOp():
+            return Linear(op.x, 1 / value, zero)
 
 
 def _batch_norm(op: BatchNormOp, ctx: CompileContext) -> Linear | None:
@@ -140,7 +152,12 @@ def fold_into_conv(op: GraphOp, rewriter: Rewriter) -> None:
     if weight is None or (conv.bias is not None and bias is None) or scale is None or shift is None:
         return
     if len(users(conv.result)) != 1:
-        rewriter.ctx.note("folded into a convolution", op, "it is the only user of the convolution", f"{len(users(conv.result))} users")
+        rewriter.ctx.note(
+            "folded into a convolution",
+            op,
+            "it is the only user of the convolution",
+            f"{len(users(conv.result))} users",
+        )
         return
     outputs = weight.shape[0]
     scaled = weight * np.broadcast_to(scale, outputs).reshape(-1, *[1] * (weight.ndim - 1))
@@ -183,17 +200,24 @@ def fold_into_matmul(op: GraphOp, rewriter: Rewriter) -> None:
     scale, shift = (_per_axis(value, len(shape(matmul.result)), -1) for value in (found.scale, found.shift))
     if scale is None or shift is None:
         return
-    b, bias = array_of(matmul.b, rewriter.ctx), np.float64(0) if matmul.bias is None else array_of(matmul.bias, rewriter.ctx)
+    b, bias = (
+        array_of(matmul.b, rewriter.ctx),
+        np.float64(0) if matmul.bias is None else array_of(matmul.bias, rewriter.ctx),
+    )
     if bias is None or (b is None and np.any(scale != 1)):
         return
     if len(users(matmul.result)) != 1:
-        rewriter.ctx.note("folded into a matmul", op, "it is the only user of the matmul", f"{len(users(matmul.result))} users")
+        rewriter.ctx.note(
+            "folded into a matmul", op, "it is the only user of the matmul", f"{len(users(matmul.result))} users"
+        )
         return
     moved = np.broadcast_to(bias * scale + shift, shape(matmul.result)[-1:])
     rewriter.replace_by(op, _matmul_with(matmul, op, rewriter, b, scale, moved), [matmul])
 
 
-def _matmul_with(matmul: MatMulOp, at: GraphOp, rewriter: Rewriter, b: Array | None, scale: Array, bias: Array) -> SSAValue:
+def _matmul_with(
+    matmul: MatMulOp, at: GraphOp, rewriter: Rewriter, b: Array | None, scale: Array, bias: Array
+) -> SSAValue:
     """`matmul` with b scaled along n and another bias, before `at`."""
     value = matmul.b
     if b is not None and np.any(scale != 1):
@@ -202,7 +226,9 @@ def _matmul_with(matmul: MatMulOp, at: GraphOp, rewriter: Rewriter, b: Array | N
         value = rewriter.insert(scaled).results[0]
     operands = [matmul.a, value]
     if np.any(bias) or matmul.bias is not None:
-        operands.append(rewriter.insert(constant(np.ascontiguousarray(bias.astype(np.float32)), rewriter.ctx.weights)).results[0])
+        operands.append(
+            rewriter.insert(constant(np.ascontiguousarray(bias.astype(np.float32)), rewriter.ctx.weights)).results[0]
+        )
     return rewriter.insert(MatMulOp.build_op(operands, matmul.properties, element(at.results[0]))).results[0]
 
 
@@ -213,5 +239,3 @@ def _per_axis(value: Array, rank: int, axis: int) -> Array | None:
     sizes = (1,) * (rank - value.ndim) + value.shape
     others = [size for place, size in enumerate(sizes) if place != axis % rank]
     return value.reshape(-1) if len(sizes) == rank and all(size == 1 for size in others) else None
-
-

@@ -4,8 +4,8 @@
     layer_norm(x, 1) · γ                                     → layer_norm(x, γ)
     layer_norm(x, γ) + β                                     → layer_norm(x, γ, β)
 
-The square is d·d or d², of one subtraction or of two equal ones; the quotient may be d·(1 ÷ √(v + ε)) as well. A transpose
-between the mean and the subtraction is looked through.
+The square is d·d or d², of one subtraction or of two equal ones; the quotient may be d·(1 ÷ √(v + ε)) as well. A
+transpose between the mean and the subtraction is looked through.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,9 @@ def quotient(op: GraphOp, ctx: CompileContext) -> Quotient | None:
             case ReciprocalOp() | DivOp() as one_over:
                 under = one_over.operands[-1]
                 root = producer(under, SqrtOp)
-                if root is not None and (isinstance(one_over, ReciprocalOp) or scalar_of(one_over.operands[0], ctx) == 1):
+                if root is not None and (
+                    isinstance(one_over, ReciprocalOp) or scalar_of(one_over.operands[0], ctx) == 1
+                ):
                     return _rooted(d, root, (op, one_over, root), ctx)
             case _:
                 pass
@@ -80,7 +82,12 @@ def find_layer_norm(op: MulOp | DivOp, rewriter: Rewriter) -> None:
         return
     axes, rank = ints(mean_square.properties, "axes"), len(shape(centre.x))
     if axes != centre.axes or axes != tuple(range(rank - len(axes), rank)):
-        rewriter.ctx.note("layer_norm", op, "both means run over the last axes", f"axes {list(centre.axes)} and {list(axes)} of {rank}")
+        rewriter.ctx.note(
+            "layer_norm",
+            op,
+            "both means run over the last axes",
+            f"axes {list(centre.axes)} and {list(axes)} of {rank}",
+        )
         return
     if not flag(mean_square.properties, "keepdims") or element(op.results[0]) != element(centre.x):
         return

@@ -1,7 +1,7 @@
 """The rewriting loop of the graph passes: patterns by op type, a worklist, a bound, and locations kept.
 
-It is xDSL's greedy driver with three differences: patterns are found by the type of the op and not tried one by one, the
-number of rewrites is bounded, and an op that replaces another inherits its location.
+It is xDSL's greedy driver with three differences: patterns are found by the type of the op and not tried one by one,
+the number of rewrites is bounded, and an op that replaces another inherits its location.
 """
 
 from collections import deque
@@ -35,7 +35,9 @@ class Rewriter(PatternRewriter):
         if not leaves(op.location):
             op.location = self.root.location
 
-    def replace_by(self, op: Operation, values: Sequence[SSAValue] | SSAValue, absorbed: Sequence[Operation] = ()) -> None:
+    def replace_by(
+        self, op: Operation, values: Sequence[SSAValue] | SSAValue, absorbed: Sequence[Operation] = ()
+    ) -> None:
         """Replaces `op` by values made before it, whose ops now stand for it and for the `absorbed` ops as well."""
         values = [values] if isinstance(values, SSAValue) else values
         for value in values:
@@ -154,7 +156,13 @@ def merge_equal_ops(module: ModuleOp) -> int:
         for op in list(block.ops):
             if op.regions or not op.results or not is_side_effect_free(op):
                 continue
-            key = (type(op), tuple(op.operands), tuple(op.result_types), frozenset(op.properties.items()), frozenset(op.attributes.items()))
+            key = (
+                type(op),
+                tuple(op.operands),
+                tuple(op.result_types),
+                frozenset(op.properties.items()),
+                frozenset(op.attributes.items()),
+            )
             first = seen.setdefault(key, op)
             if first is op:
                 continue

@@ -3,8 +3,8 @@
     prepared = prepare(program)
     counts = run(prepared, arguments=(a, b, c), memory=memory, target=target, counters=new_counters())
 
-Rows run in program order, core after core; a core that has to wait lets the others go on, and where program order itself
-blocks, the queues of the engines decide. With a seed every entry comes from a queue chosen at random.
+Rows run in program order, core after core; a core that has to wait lets the others go on, and where program order
+itself blocks, the queues of the engines decide. With a seed every entry comes from a queue chosen at random.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from .execute import core as layout
 from .execute.diagnosis import Launch
 from .execute.queues import Queues, new_queues, poison, run_in_order, run_queues
 from .faults import DeviceFault
-from .generator import Flat, State, flatten, launch_registers, new_block, new_state
+from .generator import Flat, State, flatten, launch_registers, new_state
 from .memory import CoreMemory, Memory
 from .target import Target
 
@@ -64,13 +64,8 @@ class Core:
     number: int
     memory: CoreMemory
     state: State
-    block: Words
     queues: Queues | None
     status: int = layout.BLOCKED
-
-    @property
-    def address(self) -> int:
-        return self.memory.words.ctypes.data
 
     @property
     def progress(self) -> int:
@@ -94,7 +89,8 @@ def run(
 ) -> RowCounts:
     """Launches a kernel on all cores and runs it to its end.
 
-    `counters` are the global counters of the plan and change in place; `nodes[slot]` names the ONNX nodes of a slot, for faults.
+    `counters` are the global counters of the plan and change in place; `nodes[slot]` names the ONNX nodes of a slot,
+    for faults.
     Raises `DeviceFault`; memory then holds what had been written.
     """
     prepared = program if isinstance(program, Prepared) else prepare(program)
@@ -104,12 +100,21 @@ def run(
     if len(arguments) > _ARGUMENTS:
         raise ValueError(f"{kernel}: {len(arguments)} arguments; there are registers for {_ARGUMENTS}")
     if counters.dtype != np.int64 or counters.shape != (isa.COUNTERS,):
-        raise ValueError(f"{kernel}: counters of {counters.dtype}{list(counters.shape)}; expected int64[{isa.COUNTERS}]")
+        raise ValueError(
+            f"{kernel}: counters of {counters.dtype}{list(counters.shape)}; expected int64[{isa.COUNTERS}]"
+        )
     registers = launch_registers(tuple(arguments), count, l1_base, ub_base, id_base)
     row_counts = np.zeros((len(prepared.program), 2), np.int64)
     depth = target.queue_depth
     working = [
-        _begin(number, memory.cores[number], registers, row_counts, counters, None if seed is None else new_queues(depth, seed + 1))
+        _begin(
+            number,
+            memory.cores[number],
+            registers,
+            row_counts,
+            counters,
+            None if seed is None else new_queues(depth, seed + 1),
+        )
         for number in range(count)
     ]
     where = Launch(prepared.program, kernel, nodes)
@@ -123,22 +128,24 @@ def run(
     return RowCounts(row_counts[:, 0], row_counts[:, 1])
 
 
-def _begin(number: int, memory: CoreMemory, registers: Words, row_counts: Words, counters: Words, queues: Queues | None) -> Core:  # fmt: skip
+def _begin(
+    number: int, memory: CoreMemory, registers: Words, row_counts: Words, counters: Words, queues: Queues | None
+) -> Core:
     """Poisons the memories of a core and resets it."""
     words = memory.words
     words[layout.ROW_COUNTS], words[layout.COUNTERS] = row_counts.ctypes.data, counters.ctypes.data
     words[layout.AT] = words[layout.COUNT] = words[layout.PROGRESS] = words[layout.FAULT_KIND] = 0
     memory.tokens[:] = 0
-    core = Core(number, memory, new_state(registers, number), new_block(), queues)
-    poison(core.address)
+    core = Core(number, memory, new_state(registers, number), queues)
+    poison(memory.address)
     return core
 
 
 def _advance(flat: Flat, memory: Memory, core: Core, most: int, where: Launch) -> None:
     if core.queues is None:
-        core.status = run_in_order(flat, core.state, memory.gm, core.block, core.address)
+        core.status = run_in_order(flat, core.state, memory.gm, core.memory.block, core.memory.address)
     else:
-        core.status = run_queues(flat, core.state, memory.gm, core.block, core.address, core.queues, most)
+        core.status = run_queues(flat, core.state, memory.gm, core.memory.block, core.memory.address, core.queues, most)
     if core.status == layout.FAULT:
         raise where.fault(core.number, core.memory.words, core.state)
 

@@ -109,7 +109,9 @@ def decode(data: bytes) -> Program:
     program = tuple(rows)
     if (again := encode(program)) != data:
         at = next(i for i, (a, b) in enumerate(zip(again, data, strict=True)) if a != b)
-        raise ProgramError(f"byte {at}: {data[at]}; {again[at]} was expected (unused bits are 0; terms, clamp and ring of each field follow in order, each clamp and ring once)")
+        raise ProgramError(
+            f"byte {at}: {data[at]}; {again[at]} was expected (unused bits are 0; terms, clamp and ring of each field follow in order, each clamp and ring once)"
+        )
     return program
 
 
@@ -166,7 +168,13 @@ def _field_problems(spec: isa.Field, value: Expr, depth: int) -> list[str]:
         problems.append(f"ring {ring.loop} of {ring.n} slots; rings are 0 to {RINGS - 1} with 1 to {MAX_SLOTS} slots")
     if value.clamp is not None and value.clamp < 0:
         problems.append(f"clamp to {value.clamp}; it must not be negative")
-    numbers = (value.base, value.clamp or 0, ring.slot if ring else 0, (ring.off << 32) if ring else 0, *(t.coef for t in value.terms))
+    numbers = (
+        value.base,
+        value.clamp or 0,
+        ring.slot if ring else 0,
+        (ring.off << 32) if ring else 0,
+        *(t.coef for t in value.terms),
+    )
     if not all(-(1 << 63) <= number < 1 << 63 for number in numbers):
         problems.append(f"{value}; its numbers must fit 64 bits (the offset of a ring 32)")
     names = isa.NAMED_VALUES.get(spec.kind)

@@ -1,10 +1,10 @@
 """What stops the device.
 
-    DeviceFault             a fault of a running program; one line says what, where and what was expected
-      AccessFault           out-of-bounds, misaligned
-      ValueFault            value: a field or index that no instruction accepts
-      TokenFault            token-overflow, token-left-over
-      DeadlockFault         deadlock: every queue is blocked
+DeviceFault             a fault of a running program; one line says what, where and what was expected
+  AccessFault           out-of-bounds, misaligned
+  ValueFault            value: a field or index that no instruction accepts
+  TokenFault            token-overflow, token-left-over
+  DeadlockFault         deadlock: every queue is blocked
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""What a launch touches, found by one walk over its expanded stream: sizes for the checker's tables, the granule of each memory, accesses
-outside a memory."""
+"""What a launch touches, found by one walk over its expanded stream: sizes for the checker's tables, the granule of
+each memory, accesses outside a memory."""
 
 from typing import NamedTuple
 
@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from . import isa
 from .formulas import ACCESS_WIDTH, ADDRESS, LENGTH, MOST_ACCESSES, MOST_RUNS, RUNS, SPACE, footprint
-from .generator import FAULT, FIELDS, NOOP, OPCODE, PC, QUEUE, ROW, Flat, State, new_block, new_state, next_block
+from .generator import FAULT, FIELDS, NOOP, OPCODE, PC, QUEUE, ROW, Flat, new_block, new_state, next_block
 from .jit import inline, jit
+from .numerics.bits import load_i64, store_i64
 
 ENGINES = len(isa.Engine)
 SPACES = len(isa.Space)
@@ -36,28 +37,33 @@ class Survey(NamedTuple):
     """By counter."""
     wrong: NDArray[np.int64]
     """(kind, row, space, first byte, end) of each thing that is wrong, as far as there is room."""
-    count: NDArray[np.int64]
+    faults: NDArray[np.int64]
     """How many are wrong."""
 
 
-def survey(flat: Flat, registers: NDArray[np.int64], core: int, gm: NDArray[np.uint8], sizes: NDArray[np.int64]) -> Survey:
+def survey(
+    flat: Flat, registers: NDArray[np.int64], core: int, gm: NDArray[np.uint8], sizes: NDArray[np.int64]
+) -> Survey:
     """Walks the stream of a core; `sizes` are the bytes of each space."""
     found = Survey(
-        *(np.zeros(n, np.int64) for n in (SPACES, ENGINES, PAIRS, PAIRS, isa.COUNTERS)), np.zeros((32, 5), np.int64), np.zeros(1, np.int64)
-    )  # fmt: skip
+        *(np.zeros(n, np.int64) for n in (SPACES, ENGINES, PAIRS, PAIRS, isa.COUNTERS)),
+        wrong=np.zeros((32, 5), np.int64),
+        faults=np.zeros(1, np.int64),
+    )
     state = new_state(registers, core)
     _walk(flat, state, gm, new_block(), new_accesses(), sizes, found)
     if state.cursor[FAULT]:
-        _wrong(found.wrong, found.count, STOPPED, int(state.cursor[PC]), int(state.cursor[FAULT]), 0, 0)
+        _wrong(found.wrong, found.faults, STOPPED, int(state.cursor[PC]), int(state.cursor[FAULT]), 0, 0)
     return found
 
 
 def new_accesses() -> NDArray[np.int64]:
+    """Room for the accesses of one instruction."""
     return np.zeros((MOST_ACCESSES, ACCESS_WIDTH), np.int64)
 
 
 def granules(bits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each space the base-2 logarithm of the largest power of two, up to `GRANULE`, that divides all that was or-ed."""
+    """For each space log2 of the largest power of two, up to `GRANULE`, that divides all that was or-ed."""
     both = bits | GRANULE
     return np.log2(both & -both).astype(np.int64)
 
@@ -77,7 +83,7 @@ def _wrong(wrong, count, kind, row, space, low, high):  # type: ignore[no-untype
 @jit
 def _walk(flat, state, gm, block, accesses, sizes, found):  # type: ignore[no-untyped-def]
     bits, entries, given, taken = found.bits, found.entries, found.given, found.taken
-    signals, wrong, count = found.signals, found.wrong, found.count
+    signals, wrong, count = found.signals, found.wrong, found.faults
     while True:
         records = next_block(flat, state, gm, block)
         if records == 0:
@@ -100,7 +106,7 @@ def _walk(flat, state, gm, block, accesses, sizes, found):  # type: ignore[no-un
                 elif opcode == _SIGNAL:
                     signals[counter] += 1
             elif not block[n, NOOP]:
-                for a in range(footprint(block, n, accesses)):
+                for a in range(footprint(block[n].ctypes.data, accesses.ctypes.data)):
                     _extent(accesses, a, bits, sizes, row, wrong, count)
 
 
@@ -125,17 +131,17 @@ def _extent(accesses, a, bits, sizes, row, wrong, count):  # type: ignore[no-unt
 
 
 @inline
-def merge_runs(accesses, a):  # type: ignore[no-untyped-def]
-    """Makes an access of few long runs: drops axes of one step or stride 0, joins the innermost axes that continue the run. Its bytes, or 0."""
-    length = max(0, accesses[a, LENGTH])
+def merge_runs(access):  # type: ignore[no-untyped-def]
+    """Makes an access, given by address, of few long runs: drops axes of one step or stride 0, joins axes that
+    continue the run. Length of a run, or 0."""
+    length = max(0, load_i64(access, LENGTH))
     for axis in range(MOST_RUNS - 1, -1, -1):
-        times, stride = accesses[a, RUNS + 2 * axis], accesses[a, RUNS + 2 * axis + 1]
+        times, stride = load_i64(access, RUNS + 2 * axis), load_i64(access, RUNS + 2 * axis + 1)
         if times <= 0:
             return 0
-        if times == 1 or stride == 0:
-            accesses[a, RUNS + 2 * axis] = 1
-        elif stride == length:
+        if stride == length or stride == 0:
+            store_i64(access, RUNS + 2 * axis, 1)
+        if stride == length:
             length *= times
-            accesses[a, RUNS + 2 * axis] = 1
-    accesses[a, LENGTH] = length
+    store_i64(access, LENGTH, length)
     return length

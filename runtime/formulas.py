@@ -1,7 +1,7 @@
 """The formulas of `isa.py` as compiled functions: what an instruction costs and which bytes it touches.
 
-One module of Python source is generated from the table, a function for each question that branches on the opcode, and compiled by
-`jit`. It takes the fields from row `n` of a block of records (`generator.py`) and the target's constants from a vector.
+One module of Python source is generated from the table, a function for each question that branches on the opcode,
+and compiled as a `kernel`. They take the address of a record (`generator.py`) and that of the target's constants.
 `evaluate` answers a single formula in plain Python.
 """
 
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from . import isa
 from .generator import FIELDS, OPCODE
-from .jit import CACHE, jit
+from .jit import CACHE, inline, jit, kernel
+from .numerics.bits import bits_f64, f64_bits, load_i64, store_i64
 from .numerics.functions import FUNCTIONS
 from .target import Target
 
@@ -28,7 +29,8 @@ CONSTANTS: tuple[str, ...] = tuple(f.name for f in dataclasses.fields(Target) if
 """The target's numbers by their index in the vector that the compiled functions take."""
 
 SPACE, ACCESS, ADDRESS, LENGTH, RUNS = range(5)
-"""Columns of an access; from `RUNS` on (count, stride) of five axes, outermost first; an axis that is not there counts 1."""
+"""Columns of an access; from `RUNS` on (count, stride) of five axes, outermost first; an axis that is not there
+counts 1."""
 READS, WRITES = 1, 2
 """Bits of the column `ACCESS`."""
 MOST_ACCESSES = max(len(instruction.accesses) for instruction in isa.INSTRUCTIONS)
@@ -36,9 +38,10 @@ MOST_RUNS = 5
 ACCESS_WIDTH = RUNS + 2 * MOST_RUNS
 
 
+_DEPTH = "(T.cube_k_f32 if dtype == 2 else T.cube_k_f16 if dtype < 2 else T.cube_k_i8)"
 _COST_F32 = "(T.cube_cost_f32 if dtype == 2 else 1)"
 _FULL_CUBE = {
-    "mma": f"m * n * k / (T.cube_m * T.cube_n * (T.cube_k_f32 if dtype == 2 else T.cube_k_f16 if dtype < 2 else T.cube_k_i8)) * {_COST_F32}",
+    "mma": f"m * n * k / (T.cube_m * T.cube_n * {_DEPTH}) * {_COST_F32}",
     "mma_dw": f"m * groups * taps / T.cube_m * {_COST_F32}",
 }
 """Cycles of the cube if every multiplier worked in each of them."""
@@ -55,7 +58,7 @@ def up(a: float, b: float) -> int:
 
 
 def passes(code: int) -> int:
-    """Vector cycles per vector of elements of a function; 1 for a code that does not exist, which is a fault elsewhere."""
+    """Vector cycles per vector of elements; 1 for a code that does not exist, which is a fault elsewhere."""
     return _PASSES[code] if 0 <= code < len(_PASSES) else 1
 
 
@@ -71,18 +74,18 @@ def evaluate(formula: str, fields: Mapping[str, int], target: Target) -> float:
 
 
 class _Compiled(ast.NodeTransformer):
-    """Replaces fields by columns of a record and `T.name` by elements of the vector."""
+    """Replaces fields by words of a record and `T.name` by elements of the vector."""
 
     def __init__(self, instruction: isa.Instruction) -> None:
-        self.columns = {field.name: FIELDS + i for i, field in enumerate(instruction.fields)}
+        self.words = {field.name: FIELDS + i for i, field in enumerate(instruction.fields)}
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802 (ast's name)
-        return _expression(f"T[{CONSTANTS.index(node.attr)}]")
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return _expression(f"load_f64(constants, {CONSTANTS.index(node.attr)})")
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id == "PASSES":
-            return _expression(f"passes(block[n, {self.columns['fn']}])")
-        return _expression(f"block[n, {self.columns[node.id]}]") if node.id in self.columns else node
+            return _expression(f"passes(load_i64(record, {self.words['fn']}))")
+        return _expression(f"load_i64(record, {self.words[node.id]})") if node.id in self.words else node
 
 
 def _expression(text: str) -> ast.expr:
@@ -92,30 +95,33 @@ def _expression(text: str) -> ast.expr:
 def fields_in(formula: str, instruction: isa.Instruction) -> list[int]:
     """Positions of the fields that a formula reads."""
     names = {node.id for node in ast.walk(_expression(formula)) if isinstance(node, ast.Name)}
-    return [i for i, field in enumerate(instruction.fields) if field.name in names or (field.kind == "fn" and "PASSES" in names)]
+    return [
+        i
+        for i, field in enumerate(instruction.fields)
+        if field.name in names or (field.kind == "fn" and "PASSES" in names)
+    ]
 
 
 def translate(formula: str, instruction: isa.Instruction) -> str:
-    """The formula over `block[n, ·]` and `T[·]`."""
+    """The formula over the words of `record` and `constants`."""
     return ast.unparse(_Compiled(instruction).visit(_expression(formula)))
 
 
-def _cost(name: str, formula: Callable[[isa.Instruction], str], default: str) -> str:
-    lines = [f"def {name}(block, n, T):", f"    opcode = block[n, {OPCODE}]"]
-    for code, instruction in enumerate(isa.INSTRUCTIONS):
-        if (text := formula(instruction)) != default:
-            lines += [f"    if opcode == {code}:", f"        return float({translate(text, instruction)})"]
-    return "\n".join([*lines, f"    return float({default})", ""])
+def _function(head: str, bodies: Mapping[str, list[str]], end: str) -> str:
+    lines = [f"def {head}:", f"    opcode = load_i64(record, {OPCODE})"]
+    for name, body in bodies.items():
+        lines += [f"    if opcode == {isa.OPCODE[name]}:", *(f"        {line}" for line in body)]
+    return "\n".join([*lines, f"    {end}", ""])
 
 
-def _footprint() -> str:
-    lines = ["def footprint(block, n, out):", f"    opcode = block[n, {OPCODE}]"]
-    for code, instruction in enumerate(isa.INSTRUCTIONS):
-        if instruction.accesses:
-            lines += [f"    if opcode == {code}:", "        a = 0"]
-            lines += ["        " + line for access in instruction.accesses for line in _access(access, instruction)]
-            lines += ["        return a"]
-    return "\n".join([*lines, "    return 0", ""])
+def _cost(instruction: isa.Instruction) -> list[str]:
+    formulas = instruction.cycles, instruction.gm_bytes, _FULL_CUBE.get(instruction.name, "0")
+    return [f"store_f64(out, {i}, float({translate(f, instruction)}))" for i, f in enumerate(formulas)] + ["return"]
+
+
+def _footprint(instruction: isa.Instruction) -> list[str]:
+    lines = (line for access in instruction.accesses for line in _access(access, instruction))
+    return ["a = 0", *lines, "return a"]
 
 
 def _access(access: isa.Access, instruction: isa.Instruction) -> list[str]:
@@ -130,23 +136,28 @@ def _access(access: isa.Access, instruction: isa.Instruction) -> list[str]:
     values = [space, kind, at(address), at(access.length)]
     for count, stride in (*access.runs, *(("1", "0"),) * (MOST_RUNS - len(access.runs))):
         values += [at(count), at(stride)]
-    body = [f"out[a, {column}] = {value}" for column, value in enumerate(values)] + ["a += 1"]
+    body = [f"store_i64(out, a * {ACCESS_WIDTH} + {i}, {value})" for i, value in enumerate(values)] + ["a += 1"]
     return body if access.when == "1" else [f"if {at(access.when)}:", *("    " + line for line in body)]
 
 
 def source() -> str:
     """The generated module."""
+    costs = {
+        i.name: _cost(i)
+        for i in isa.INSTRUCTIONS
+        if i.engine is not isa.Engine.SCALAR and i.name not in ("loop", "end")
+    }
+    accesses = {i.name: _footprint(i) for i in isa.INSTRUCTIONS if i.accesses}
     return "\n\n".join([
         '"""Generated by formulas.py from isa.py."""\n',
-        _cost("cycles", lambda i: i.cycles, "1"),
-        _cost("gm_bytes", lambda i: i.gm_bytes, "0"),
-        _cost("cube_cycles", lambda i: _FULL_CUBE.get(i.name, "0"), "0"),
-        _footprint(),
+        _function("cost(record: int, constants: int, out: int) -> None", costs, "return"),
+        _function("footprint(record: int, out: int) -> int", accesses, "return 0"),
     ])  # fmt: skip
 
 
 def _stored(text: str) -> Path:
-    """The file that holds the text: numba caches only what comes from a file. Written once, so that its time stamp stays."""
+    """The file that holds the text: numba caches only what comes from a file. Written once, so that its time stamp
+    stays."""
     path = CACHE / "isa_formulas.py"
     try:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -159,28 +170,59 @@ def _stored(text: str) -> Path:
     return path
 
 
-def load(compiled: bool = True) -> ModuleType:
-    """The generated module with `cycles`, `gm_bytes`, `cube_cycles` and `footprint`, compiled or as plain Python."""
+@inline
+def load_f64(base, index):  # type: ignore[no-untyped-def]
+    """A double at an address."""
+    return bits_f64(load_i64(base, index))
+
+
+@inline
+def store_f64(base, index, value):  # type: ignore[no-untyped-def]
+    """Stores a double."""
+    store_i64(base, index, f64_bits(value))
+
+
+def _load() -> ModuleType:
+    """The generated module, compiled."""
     text = source()
-    decorate: Callable[[Any], Any] = jit if compiled else lambda function: function
     module = ModuleType(f"{__package__}.isa_formulas")
-    module.__dict__.update(up=decorate(up), passes=decorate(passes))
-    path = "<formulas>"
-    if compiled:  # numba finds the module again when it loads compiled code
-        path = module.__file__ = str(_stored(text))
-        sys.modules[module.__name__] = module
+    path = module.__file__ = str(_stored(text))
+    sys.modules[module.__name__] = module  # numba looks it up when it loads compiled code
+    module.__dict__.update(
+        up=jit(up), passes=jit(passes), load_i64=load_i64, store_i64=store_i64, load_f64=load_f64, store_f64=store_f64
+    )
     exec(compile(text, path, "exec"), module.__dict__)
-    for name in ("cycles", "gm_bytes", "cube_cycles", "footprint"):
-        setattr(module, name, decorate(getattr(module, name)))
+    for name in ("cost", "footprint"):
+        setattr(module, name, kernel(getattr(module, name)))
     return module
 
 
-_loaded = load()
-cycles: Callable[[NDArray[np.int64], int, NDArray[np.float64]], float] = _loaded.cycles
-"""`cycles(block, n, constants)`: the fixed part of record n, in cycles, for a record that is no no-op."""
-gm_bytes: Callable[[NDArray[np.int64], int, NDArray[np.float64]], float] = _loaded.gm_bytes
-"""`gm_bytes(block, n, constants)`: bytes that record n then transfers through the port."""
-cube_cycles: Callable[[NDArray[np.int64], int, NDArray[np.float64]], float] = _loaded.cube_cycles
-"""`cube_cycles(block, n, constants)`: multiply-accumulates of record n over those that the cube can do in a cycle."""
-footprint: Callable[[NDArray[np.int64], int, NDArray[np.int64]], int] = _loaded.footprint
-"""`footprint(block, n, out)`: writes the accesses of record n to `out[MOST_ACCESSES, ACCESS_WIDTH]` and gives their number."""
+def plain() -> dict[str, Any]:
+    """`cost` and `footprint` in plain Python, on arrays in place of addresses."""
+
+    def load(base: Any, index: int) -> Any:
+        return base[index].item()
+
+    def store(base: Any, index: int, value: float) -> None:
+        base[index] = value
+
+    names: dict[str, Any] = {
+        "up": up,
+        "passes": passes,
+        "load_i64": load,
+        "load_f64": load,
+        "store_i64": store,
+        "store_f64": store,
+    }
+    exec(source(), names)
+    return names
+
+
+_compiled = _load()
+cost: Callable[[int, int, int], None] = _compiled.cost
+"""`cost(record, constants, out)`, addresses: writes three doubles for a record that is no no-op: cycles of the
+fixed part; bytes then transferred through the port; multiply-accumulates over those that the cube can do in a
+cycle."""
+footprint: Callable[[int, int], int] = _compiled.footprint
+"""`footprint(record, out)`, addresses: writes the accesses, `ACCESS_WIDTH` words each and at most `MOST_ACCESSES`,
+and gives their number."""

@@ -1,12 +1,13 @@
 """The block generator: expands a program into records, in one place for the emulator, the timing and the checker.
 
-`flatten` turns rows into arrays once. `next_block` then executes loops and scalar rows itself and writes every other row, its fields
-evaluated, as a record of int64, 256 at a time, so that no program is ever expanded whole:
+`flatten` turns rows into arrays once. `next_block` then executes loops and scalar rows itself and writes every
+other row, its fields evaluated, as a record of int64, 256 at a time, so that no program is ever expanded whole:
 
     record    row · opcode · queue · noop · fields … (MAX_FIELDS) · issue
 
-`queue` is the engine whose queue takes the row, -1 for `read`, which the sequencer executes itself (the register is already
-set). `noop` is 1 if an extent is 0 or less. `issue` counts the rows sequenced since the record before, this one included.
+`queue` is the engine whose queue takes the row, -1 for `read`, which the sequencer executes itself (the register is
+already set). `noop` is 1 if an extent is 0 or less. `issue` counts the rows sequenced since the record before, this
+one included.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from . import isa
 from .encoding import Program, ProgramError
 from .expr import CODE, LEVELS, REGISTERS, RINGS, VARIABLES, Expr
 from .jit import inline, jit, kernel
-from .numerics.bits import load_i32, load_i64, store_i64
+from .numerics.bits import i64, load_i32, load_i64, store_i64
 
 BLOCK = 256
 ROW, OPCODE, QUEUE, NOOP, FIELDS = range(5)
@@ -36,14 +37,16 @@ FAULTS = {
 }
 
 _QUEUED, _END, _LOOP, _MOV, _MIN, _MAX, _DIV, _MOD, _LESS, _READ = range(10)
-_KINDS = {"end": _END, "loop": _LOOP, "mov": _MOV, "min": _MIN, "max": _MAX, "div": _DIV, "mod": _MOD, "less": _LESS, "read": _READ}  # fmt: skip
+_KINDS = {n: i for i, n in enumerate(("end", "loop", "mov", "min", "max", "div", "mod", "less", "read"), _END)}
 _QUEUE_FIELD = {"set": "src", "wait": "dst", "grant": "dst", "signal": "engine", "await": "engine"}
 _CORE, _R0 = CODE["core"], CODE["r0"]
 _WRAP = 840
 """lcm(1 … 8): rings are kept modulo this, so that a remainder by n ≤ 8 is a multiplication and a shift."""
 
-H_OPCODE, H_KIND, H_QUEUE, H_COUNT, H_BASE, H_TERMS, H_CLAMPS, H_RINGS, H_STOP, H_JUMP, H_LEVEL, H_RING, H_EXTENTS, H_SLOT = range(14)  # fmt: skip
-"""Columns of `Flat.head`. Modifiers of a row lie at [H_TERMS, H_CLAMPS, H_RINGS, H_STOP); extents are field numbers + 1, a byte each."""
+H_OPCODE, H_KIND, H_QUEUE, H_COUNT, H_BASE, H_TERMS, H_CLAMPS, H_RINGS, H_STOP = range(9)
+H_JUMP, H_LEVEL, H_RING, H_EXTENTS, H_SLOT = range(9, 14)
+"""Columns of `Flat.head`. Modifiers of a row lie at [H_TERMS, H_CLAMPS, H_RINGS, H_STOP); extents are field numbers
++ 1, a byte each."""
 
 
 _HEAD, _MODIFIER = 14, 5
@@ -70,7 +73,7 @@ class State(NamedTuple):
 
 
 def flatten(program: Program) -> Flat:
-    """The arrays of a program that `encoding.check` accepts; raises `ProgramError` where a row has no queue to go to."""
+    """The arrays of a program that `encoding.check` accepts; raises `ProgramError` where a row has no queue."""
     head = np.zeros((len(program), _HEAD), np.int64)
     bases: list[int] = []
     modifiers: list[tuple[int, ...]] = []
@@ -89,7 +92,9 @@ def flatten(program: Program) -> Flat:
             h[H_JUMP], h[H_LEVEL], h[H_RING] = begin + 1, head[begin, H_LEVEL], head[begin, H_RING]
             head[begin, H_JUMP] = number + 1
         extents = [row.instruction.index(name) for name in row.instruction.extents]
-        h[H_EXTENTS] = sum((field + 1) << 8 * i for i, field in enumerate(f for f in extents if not _positive(row.fields[f])))
+        h[H_EXTENTS] = sum(
+            (field + 1) << 8 * i for i, field in enumerate(f for f in extents if not _positive(row.fields[f]))
+        )
         bases += (field.base for field in row.fields)
         for column, words in zip((H_TERMS, H_CLAMPS, H_RINGS), _modifiers(row.fields), strict=True):
             h[column] = len(modifiers)
@@ -110,10 +115,13 @@ def new_state(registers: NDArray[np.int64], core: int = 0) -> State:
 
 
 def new_block() -> NDArray[np.int64]:
+    """Room for the records of one block."""
     return np.zeros((BLOCK, WIDTH), np.int64)
 
 
-def launch_registers(arguments: tuple[int, ...] = (), cores: int = 1, l1: int = 0, ub: int = 0, token: int = 0) -> NDArray[np.int64]:  # fmt: skip
+def launch_registers(
+    arguments: tuple[int, ...] = (), cores: int = 1, l1: int = 0, ub: int = 0, token: int = 0
+) -> NDArray[np.int64]:
     """r0…r31 as docs/program.md §2 has them at a launch."""
     registers = np.zeros(REGISTERS, np.int64)
     registers[: len(arguments)] = arguments
@@ -138,20 +146,36 @@ def _modifiers(fields: tuple[Expr, ...]) -> tuple[list[tuple[int, ...]], list[tu
     numbered = list(enumerate(fields))
     terms = [(f, CODE[term.x], CODE[term.y], term.coef) for f, field in numbered for term in field.terms]
     clamps = [(f, field.clamp) for f, field in numbered if field.clamp is not None]
-    rings = [(f, r.loop, r.off % r.n, -(-65536 // r.n) * 16 + r.n, r.slot) for f, field in numbered if (r := field.ring)]
+    rings = [
+        (f, r.loop, r.off % r.n, -(-65536 // r.n) * 16 + r.n, r.slot) for f, field in numbered if (r := field.ring)
+    ]
     return [*terms], [*clamps], [*rings]
 
 
 @jit
 def next_block(flat: Flat, state: State, gm: NDArray[np.uint8], out: NDArray[np.int64]) -> int:
-    """Writes the next records to `out` and gives their number; 0 when the program has ended or `state.cursor[FAULT]` says why not."""
+    """Writes the next records to `out` and gives their number; 0 when the program has ended or
+    `state.cursor[FAULT]` says why not."""
     where = flat.head.ctypes.data, flat.bases.ctypes.data, flat.modifiers.ctypes.data
     core = state.variables.ctypes.data, state.rings.ctypes.data, state.trips.ctypes.data, state.cursor.ctypes.data
     return expand(*where, len(flat.head), *core, gm.ctypes.data, gm.size, out.ctypes.data, len(out))
 
 
 @kernel
-def expand(head: int, bases: int, modifiers: int, rows: int, variables: int, rings: int, trips: int, cursor: int, gm: int, gm_size: int, out: int, most: int) -> int:  # fmt: skip
+def expand(
+    head: int,
+    bases: int,
+    modifiers: int,
+    rows: int,
+    variables: int,
+    rings: int,
+    trips: int,
+    cursor: int,
+    gm: int,
+    gm_size: int,
+    out: int,
+    most: int,
+) -> int:
     """`next_block` by addresses, for at most `most` records."""
     pc, issued, n = load_i64(cursor, PC), load_i64(cursor, ISSUED), 0
     while pc < rows and n < most:
@@ -244,7 +268,7 @@ def _scalar(kind, pc, variables, record):  # type: ignore[no-untyped-def]
     elif kind == _MAX:
         value = max(b, c)
     elif kind == _LESS:
-        value = np.int64(b < c)
+        value = 1 if b < c else 0
     elif c <= 0:
         return pc, 2
     else:
@@ -261,6 +285,6 @@ def _read(variables, gm, gm_size, record):  # type: ignore[no-untyped-def]
         return 4
     if at < 0 or at > gm_size - width:
         return 3
-    value = load_i64(gm + at, 0) if width == 8 else np.int64(load_i32(gm + at, 0))
+    value = load_i64(gm + at, 0) if width == 8 else i64(load_i32(gm + at, 0))
     store_i64(variables, _R0 + load_i64(record, FIELDS), value)
     return 0

@@ -170,7 +170,7 @@ def _announced(name: str, function: Callable[..., Any]) -> Generator[None]:
 def jit(function: F) -> F:
     """Compiles once per set of argument types; callable from Python and from compiled code."""
     with _cached_here():
-        return cast(F, _numba.njit(cache=True, **OPTIONS)(function))
+        return cast(F, _numba.njit(cache=True, nogil=True, **OPTIONS)(function))
 
 
 def inline(function: F) -> F:

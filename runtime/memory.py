@@ -12,6 +12,7 @@ from . import isa
 from .execute import core as layout
 from .execute.core import Words
 from .execute.sync import PAIRS
+from .generator import new_block
 from .numerics.dtype import DType
 from .target import Target
 
@@ -40,9 +41,11 @@ def _allocate(size: int) -> Bytes:
 
 @dataclass(frozen=True)
 class CoreMemory:
-    """The memories of a core. L0A and L0B hold a word of 4 bytes an element: images for elements of 4, 2 and 1 bytes, one
-    behind the other. `words` is the block that compiled code sees (`execute/core.py`), `tokens` the counts by source,
-    destination and id."""
+    """The memories of a core.
+
+    L0A and L0B hold a word of 4 bytes an element: images for elements of 4, 2 and 1 bytes, one behind the other.
+    `words` is the block that compiled code sees (`execute/core.py`), `tokens` the counts by source, destination and id.
+    """
 
     l1: Bytes
     l0a: Bytes
@@ -52,6 +55,10 @@ class CoreMemory:
     words: Words
     tokens: Words
     scratch: Bytes
+    block: Words
+    """Records of the block generator."""
+    address: int
+    """Of `words`."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +78,18 @@ class Memory:
         t = self.target
         tokens, words = np.zeros(PAIRS, np.int64), np.zeros(layout.WORDS, np.int64)
         scratch = _allocate(_SCRATCH + (t.l0a_bytes // 4 + 2) * _RUN_BYTES)
-        l1, l0a, l0b, l0c, ub = (_allocate(size) for size in (t.l1_bytes, 7 * t.l0a_bytes, 7 * t.l0b_bytes, t.l0c_bytes, t.ub_bytes))  # fmt: skip
-        made = CoreMemory(l1, l0a, l0b, l0c, ub, words, tokens, scratch)
-        places = {isa.Space.GM: self.gm, isa.Space.L1: l1, isa.Space.L0A: l0a, isa.Space.L0B: l0b, isa.Space.L0C: l0c, isa.Space.UB: ub}  # fmt: skip
+        l1, l0a, l0b, l0c, ub = (
+            _allocate(size) for size in (t.l1_bytes, 7 * t.l0a_bytes, 7 * t.l0b_bytes, t.l0c_bytes, t.ub_bytes)
+        )
+        made = CoreMemory(l1, l0a, l0b, l0c, ub, words, tokens, scratch, new_block(), words.ctypes.data)
+        places = {
+            isa.Space.GM: self.gm,
+            isa.Space.L1: l1,
+            isa.Space.L0A: l0a,
+            isa.Space.L0B: l0b,
+            isa.Space.L0C: l0c,
+            isa.Space.UB: ub,
+        }
         sizes = {isa.Space.L0A: t.l0a_bytes, isa.Space.L0B: t.l0b_bytes}
         for space, array in places.items():
             words[layout.BASE + space] = array.ctypes.data

@@ -104,6 +104,10 @@ class Model:
         listed = [Sticky(nodes, kernel, *sums) for (nodes, kernel), sums in found.items()]
         return sorted(listed, key=lambda entry: -entry.overflow - entry.invalid)
 
+    def peek(self, tensor: Tensor) -> Array:
+        """A copy of what lies at a tensor's place now; temporaries share places."""
+        return self.device.memory.read(self._address(tensor), DType.parse(tensor.dtype), tensor.shape)
+
     def profile(self, plan: Plan | None = None) -> Profile:
         """Cycles by launch and by ONNX node; measured once."""
         plan = plan or self._last
@@ -152,8 +156,7 @@ class Model:
 
     def _copy_out(self, stream: Stream, tensor: Tensor, array: Array) -> None:
         def action() -> None:
-            values = self.device.memory.read(self._address(tensor), DType.parse(tensor.dtype), tensor.shape)
-            array[...] = border.from_device(values, tensor)
+            array[...] = border.from_device(self.peek(tensor), tensor)
 
         stream.add(f"copy out {tensor.name}", COPY_OUT, action, lambda: stream.link(tensor.nbytes))
 

@@ -98,20 +98,21 @@ def addresses(launch: Launch, artifact: "Artifact", base: int) -> tuple[int, ...
 def profile(artifact: "Artifact", plan: Plan, base: int = 0, gm: NDArray[np.uint8] = timing.NO_MEMORY) -> Profile:
     """Times a plan. `gm` is the memory that the kernels' `read` rows see. Raises `TimingError`."""
     target, cores = artifact.target, artifact.cores or artifact.target.cores
+    launches = prepare(artifact, plan, base)
+    timings = timing.time_plan(launches, target, cores, gm)
+    found = enumerate(zip(plan.steps, launches, timings, strict=True))
+    profiles = (_launch(number, artifact, step, prepared, timed) for number, (step, (prepared, _), timed) in found)
+    return Profile(target, cores, tuple(profiles))
+
+
+def prepare(artifact: "Artifact", plan: Plan, base: int = 0) -> list[tuple[timing.Prepared, NDArray[np.int64]]]:
+    """The launches of a plan, ready to be timed: programs and registers."""
+    cores = artifact.cores or artifact.target.cores
     prepared = [timing.prepare(kernel.program) for kernel in artifact.kernels]
-    launches = [
+    return [
         (prepared[step.kernel], launch_registers(addresses(step, artifact, base), cores, step.l1, step.ub, step.token))
         for step in plan.steps
     ]
-    timings = timing.time_plan(launches, target, cores, gm)
-    return Profile(
-        target,
-        cores,
-        tuple(
-            _launch(number, artifact, step, prepared[step.kernel], timed)
-            for number, (step, timed) in enumerate(zip(plan.steps, timings, strict=True))
-        ),
-    )
 
 
 def _launch(

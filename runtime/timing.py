@@ -1,7 +1,7 @@
 """How long a program takes: docs/timing.md as functions. Data-independent but for `read`, and apart from values.
 
-    prepared = prepare(program)
-    timing = time_launch(prepared, launch_registers((x, y), cores=2), target)
+prepared = prepare(program)
+timing = time_launch(prepared, launch_registers((x, y), cores=2), target)
 """
 
 from collections.abc import Iterable
@@ -13,23 +13,37 @@ from numpy.typing import NDArray
 
 from . import formulas, isa
 from .encoding import Program
-from .generator import FAULT, FAULTS, FIELDS, H_SLOT, ISSUE, ISSUED, NOOP, OPCODE, QUEUE, ROW, WIDTH, Flat, flatten, new_block, new_state, next_block  # fmt: skip
-from .jit import jit
+from .generator import (  # fmt: skip
+    FAULT,
+    FAULTS,
+    FIELDS,
+    H_SLOT,
+    ISSUE,
+    ISSUED,
+    NOOP,
+    OPCODE,
+    QUEUE,
+    ROW,
+    WIDTH,
+    Flat,
+    flatten,
+    new_block,
+    new_state,
+    next_block,
+)
+from .jit import inline, jit
 from .numerics.bits import load_i64
 from .target import Target
-from .timeline import (
+from .timed_words import (
     BUSY,
     CLOCK,
     CUBE,
-    DEADLOCK,
     ENGINES,
     EVENTS,
     FAULTY,
     FREE,
     GM_BYTES,
-    OVERFLOW,
     PORT,
-    RANGE,
     RECORDS,
     ROW_BUSY,
     ROW_WORDS,
@@ -38,8 +52,12 @@ from .timeline import (
     TOKEN,
     TOKENS,
     WATCHED,
+)
+from .timeline import (
+    DEADLOCK,
+    OVERFLOW,
+    RANGE,
     by_engine,
-    cost,
     final_counters,
     is_costed,
     new_machine,
@@ -64,7 +82,8 @@ class TimingError(ValueError):
 
 
 class Prepared(NamedTuple):
-    """A program ready to be timed: its arrays, and for each row the fields that its cost depends on (field + 1, six bits each)."""
+    """A program ready to be timed: its arrays, and for each row the fields that its cost depends on (field + 1, six
+    bits each)."""
 
     flat: Flat
     watch: NDArray[np.int64]
@@ -72,7 +91,8 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What a launch, or several one after the other, took. Arrays are [core, engine], in cycles; index engines by `isa.Engine`."""
+    """What a launch, or several one after the other, took. Arrays are [core, engine], in cycles; index engines by
+    `isa.Engine`."""
 
     cycles: float
     """From the launch to the end of the last entry of all cores."""
@@ -119,19 +139,20 @@ def time_launch(
     counters: NDArray[np.int64] | None = None,
     events: int = 0,
 ) -> Timing:
-    """Times one launch on `cores` cores (all, if None). `gm` serves `read`; `counters` are the global ones before; up to `events`
-    entries are traced. Raises `TimingError` where the program cannot run: the timing is for programs that pass the checker."""
+    """Times one launch on `cores` cores (all, if None). `gm` serves `read`; `counters` are the global ones before;
+    up to `events` entries are traced. Raises `TimingError` where the program cannot run: the timing is for programs
+    that pass the checker."""
     cores = target.cores if cores is None else cores
     before = np.zeros(isa.COUNTERS, np.int64) if counters is None else counters
     machine = new_machine(prepared.watch, registers, cores, before, float(target.launch), events)
-    fault, core, last = simulate(prepared.flat, machine, gm, formulas.constants(target))
+    fault, core = simulate(prepared.flat, machine, gm, formulas.constants(target))
     if fault:
         row = int(machine.cores[core, FAULTY])
         name = "" if fault == DEADLOCK else f"row {row} {isa.INSTRUCTIONS[prepared.flat.head[row, 0]].name}: "
         raise TimingError(f"core {core}: {name}{_FAULTS[fault]}")
     words, reals = machine.cores, machine.cores.view(np.float64)
     timing = Timing(
-        cycles=max(float(last), float(by_engine(machine, FREE).max()), float(reals[:, CLOCK].max())),
+        cycles=max(float(by_engine(machine, FREE).max()), float(reals[:, CLOCK].max())),
         busy=by_engine(machine, BUSY),
         token=by_engine(machine, TOKEN),
         issue=by_engine(machine, STARVED),
@@ -154,9 +175,14 @@ def by_slot(prepared: Prepared, timing: Timing) -> dict[int, float]:
     return dict(zip(slots.tolist(), np.bincount(places, timing.rows).tolist(), strict=True))
 
 
-def time_plan(launches: Iterable[tuple[Prepared, NDArray[np.int64]]], target: Target, cores: int | None = None, gm: NDArray[np.uint8] = NO_MEMORY) -> list[Timing]:  # fmt: skip
-    """Times launches that run one after the other, with the global counters carried on. A launch that neither reads memory nor
-    uses counters is timed once for equal registers."""
+def time_plan(
+    launches: Iterable[tuple[Prepared, NDArray[np.int64]]],
+    target: Target,
+    cores: int | None = None,
+    gm: NDArray[np.uint8] = NO_MEMORY,
+) -> list[Timing]:
+    """Times launches that run one after the other, with the global counters carried on. A launch that neither reads
+    memory nor uses counters is timed once for equal registers."""
     known: dict[tuple[int, bytes], Timing] = {}
     counters = np.zeros(isa.COUNTERS, np.int64)
     timings: list[Timing] = []
@@ -173,14 +199,18 @@ def time_plan(launches: Iterable[tuple[Prepared, NDArray[np.int64]]], target: Ta
     return timings
 
 
-def replay(prepared: Prepared, registers: NDArray[np.int64], target: Target, core: int = 0, gm: NDArray[np.uint8] = NO_MEMORY) -> float:  # fmt: skip
-    """A fast estimate for ranking schedules: one core, each transfer at the port's share of a core, in a single pass in program order.
+def replay(
+    prepared: Prepared, registers: NDArray[np.int64], target: Target, core: int = 0, gm: NDArray[np.uint8] = NO_MEMORY
+) -> float:
+    """A fast estimate for ranking schedules: one core, each transfer at the port's share of a core, in a single
+    pass in program order.
 
     Raises `TimingError` if a wait comes before its set in program order, which only `time_launch` follows."""
     rate = min(target.gm_path, target.gm_port / target.cores)
     rows = new_rows(prepared.watch)
     state = new_state(registers, core)
-    cycles = _replay(prepared.flat, state, gm, new_block(), formulas.constants(target), rate, target.queue_depth, rows)  # fmt: skip
+    constants = formulas.constants(target)
+    cycles = _replay(prepared.flat, state, gm, new_block(), constants, rate, target.queue_depth, rows)
     if fault := int(state.cursor[FAULT]):
         raise TimingError(f"core {core}: row {state.cursor[0]}: {_FAULTS[fault]}")
     if cycles < 0:
@@ -192,11 +222,33 @@ _OP_SET, _OP_WAIT, _OP_GRANT = (isa.OPCODE[name] for name in ("set", "wait", "gr
 _READ_CYCLES = formulas.CONSTANTS.index("fixed_read")
 
 
+@inline
+def _exchange(record, times, counts, start, length):  # type: ignore[no-untyped-def]
+    """Gives or takes a token at `start`: the start of a wait, which its token may delay, or -1: there is none."""
+    token, opcode = token_of(record), load_i64(record, OPCODE)
+    if token < 0:
+        return -1.0
+    sets, needed = counts[token, 0], counts[token, 1]
+    if opcode == _OP_SET:
+        times[token, sets & 15] = start + length
+        counts[token, 0] += 1
+    elif opcode == _OP_GRANT:
+        counts[token, 1] -= load_i64(record, FIELDS + 3)
+    else:
+        counts[token, 1] += 1
+        if needed >= sets:
+            return -1.0
+        if needed >= 0:
+            start = max(start, times[token, needed & 15])
+    return start
+
+
 @jit
 def _replay(flat, state, gm, block, constants, rate, depth, rows):  # type: ignore[no-untyped-def]
-    """start = max(end before it in its queue, issue, token); end = start + cycles + bytes / rate. Negative: a token is missing."""
+    """start = max(end before it in its queue, issue, token); end = start + cycles + bytes / rate. Negative: a token
+    is missing."""
     free, starts, issued = np.zeros(ENGINES), np.zeros((ENGINES, SLOTS)), np.zeros(ENGINES, np.int64)
-    times, sets, need = np.zeros((TOKENS, 16)), np.zeros(TOKENS, np.int64), np.zeros(TOKENS, np.int64)
+    times, counts = np.zeros((TOKENS, 16)), np.zeros((TOKENS, 2), np.int64)
     clock = 0.0
     while True:
         count = next_block(flat, state, gm, block)
@@ -216,21 +268,10 @@ def _replay(flat, state, gm, block, constants, rate, depth, rows):  # type: igno
             start, length = max(clock, free[e]), 1.0
             if not load_i64(record, NOOP):
                 if not is_costed(row, record):
-                    cost(row, block.reshape((1, *block.shape)), 0, n, constants)
+                    formulas.cost(record, constants.ctypes.data, row)
                 length = row_cycles(row) + row_bytes(row) / rate
             if _OP_SET <= opcode <= _OP_GRANT:
-                token = token_of(record)
-                if token < 0:
+                start = _exchange(record, times, counts, start, length)
+                if start < 0:
                     return -1.0
-                if opcode == _OP_SET:
-                    times[token, sets[token] & 15] = start + length
-                    sets[token] += 1
-                elif opcode == _OP_GRANT:
-                    need[token] -= load_i64(record, FIELDS + 3)
-                else:
-                    if need[token] >= sets[token]:
-                        return -1.0
-                    if need[token] >= 0:
-                        start = max(start, times[token, need[token] & 15])
-                    need[token] += 1
             starts[e, k & (SLOTS - 1)], issued[e], free[e] = start, k + 1, start + length

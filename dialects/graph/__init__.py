@@ -5,7 +5,8 @@
 | `op.py` | `GraphOp`, the base: read it first |
 | `elementwise.py`, `arithmetic.py`, `activations.py` | functions of the vector engine, element by element |
 | `contract.py` | matrix product and channels-last convolutions, as machines see them |
-| `conv.py`, `pool.py`, `reduce.py`, `norm.py` | operators as ONNX has them, and the loops that they decompose into |
+| `conv.py`, `conv_transpose.py`, `pool.py` | windows as ONNX has them, NCHW, and the primitive of pooling |
+| `reduce.py`, `norm.py` | reductions, and what is made of them: softmax, normalisations |
 | `views.py` | what only moves elements |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
@@ -14,10 +15,23 @@
 
 from xdsl.ir import Dialect
 
-from . import activations, arithmetic, constants, contract, conv, elementwise, norm, pool, reduce, structure, views
+from . import (
+    activations,
+    arithmetic,
+    constants,
+    contract,
+    conv,
+    conv_transpose,
+    elementwise,
+    norm,
+    pool,
+    reduce,
+    structure,
+    views,
+)
 from .op import GraphOp
 
-FAMILIES = (elementwise, arithmetic, activations, contract, conv, pool, reduce, norm, views)
+FAMILIES = (elementwise, arithmetic, activations, contract, conv, conv_transpose, pool, reduce, norm, views)
 """The modules that hold operators, in the order of the documentation."""
 
 OPERATORS: tuple[type[GraphOp], ...] = tuple(

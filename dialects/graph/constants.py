@@ -63,9 +63,7 @@ class ConstantOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.value.type != self.result.type:
-            raise VerifyException(
-                f"value and result have one type (found {self.value.type} and {self.result.type})"
-            )
+            raise VerifyException(f"value and result have one type (found {self.value.type} and {self.result.type})")
         if len(self.value) > INLINE:
             raise VerifyException(
                 f"at most {INLINE} elements stand in text (found {len(self.value)}); use graph.weight"
@@ -81,7 +79,11 @@ class ConstantOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
-        printer.print_attribute(self.value)
+        if np.isfinite(self.array.astype(np.float64)).all():
+            printer.print_attribute(self.value)
+        else:  # xDSL prints an infinity as bits, and reads these as an integer; bytes keep their meaning
+            printer.print_string(f'dense<"0x{self.value.data.data.hex().upper()}"> : ')
+            printer.print_attribute(self.value.type)
         printer.print_op_attributes(self.attributes)
 
 
@@ -106,13 +108,9 @@ class WeightOp(IRDLOperation):
 
     def verify_(self) -> None:
         if tensor(self.result).element_type not in DTYPE_NAMES:
-            raise VerifyException(
-                f"elements are one of {', '.join(DTYPE_NAMES.values())} (found {self.result.type})"
-            )
+            raise VerifyException(f"elements are one of {', '.join(DTYPE_NAMES.values())} (found {self.result.type})")
         if len(self.handle.data) < 16 or set(self.handle.data) - set("0123456789abcdef"):
-            raise VerifyException(
-                f'a handle is a digest of 16 or more hexadecimal digits (found "{self.handle.data}")'
-            )
+            raise VerifyException(f'a handle is a digest of 16 or more hexadecimal digits (found "{self.handle.data}")')
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -57,9 +57,7 @@ class KernelOp(IRDLOperation):
     def verify_(self) -> None:
         outside, inside = list(self.operand_types), list(self.block.arg_types)
         if outside != inside:
-            raise VerifyException(
-                f"arguments have the operands' types (found {_types(inside)}; {_types(outside)})"
-            )
+            raise VerifyException(f"arguments have the operands' types (found {_types(inside)}; {_types(outside)})")
         if not isinstance(self.block.last_op, YieldOp):
             raise VerifyException("the body ends with graph.yield")
         given = [value.type for value in self.results_inside]

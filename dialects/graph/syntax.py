@@ -69,7 +69,7 @@ def print_value(value: Attribute, printer: Printer) -> None:
 
 def integers(value: DenseArrayBase) -> tuple[int, ...]:
     """The elements of a dense array of integers."""
-    return tuple(value.elt_type.unpack(value.data.data, len(value)))
+    return tuple(int(item) for item in value.elt_type.unpack(value.data.data, len(value)))
 
 
 def float_text(value: float) -> str:

@@ -1,7 +1,8 @@
 """The tile dialect: one kernel as loops over on-chip tiles, before addresses and tokens are chosen.
 
-A `tile.kernel` is a function of global-memory buffers and index scalars. Its ops name buffers, not addresses; each op is one operation of one
-engine (`runtime/isa.py`) on *boxes*: an element offset and element strides in a buffer, with the extents that all operands of the op share.
+A `tile.kernel` is a function of global-memory buffers and index scalars. Its ops name buffers, not addresses; each op
+is one operation of one engine (`runtime/isa.py`) on *boxes*: an element offset and element strides in a buffer, with
+the extents that all operands of the op share.
 
     tile.kernel @relu(%x: !tile.buffer<1000x64xf16, gm>, %y: !tile.buffer<1000x64xf16, gm>) {
       tile.for %m = 0 to "1000" step 128 {
@@ -22,42 +23,41 @@ Grammar:
     TYPE    = !tile.buffer< SHAPE x ELEMENT, gm | l1 | l0a | l0b | l0c | ub [, SLOTS] >
     EXPR    = a field expression (runtime/expr.py) in quotes; enumerated fields by name, floats as numbers
 
-In an expression i0, i1 … are the op's own index operands (`at`): loop indices, which count by the step of their loop, or index arguments
-of the kernel; `core` is the core's number. A buffer with n slots belongs to the loop around its `tile.alloc`: each iteration uses the next slot.
-Strides belong to the extents from left to right; 0 repeats an element. Extents of 0 make the op do nothing.
+In an expression i0, i1 … are the op's own index operands (`at`): loop indices, which count by the step of their loop,
+or index arguments of the kernel; `core` is the core's number. A buffer with n slots belongs to the loop around its
+`tile.alloc`: each iteration uses the next slot. Strides belong to the extents from left to right; 0 repeats an
+element. Extents of 0 make the op do nothing.
 
-`ops.py` has the ops, `rules.py` what they demand of their boxes, `builder.py` makes kernels in Python.
+`ops.py` has the structure, `engine_ops.py` the operations, `rules.py` what they demand of their boxes, `builder.py`
+makes kernels in Python.
 """
 
 from .attributes import DTYPES, LANES, NAMES, SIZES, SPACES, BufferType, ExprsAttr, FieldsAttr, ShapeAttr, StridesAttr
-from .footprint import capacity, footprint
-from .ops import (
+from .engine_ops import (
     ENGINE_OPS,
-    AllocOp,
     DrainOp,
     FeedAOp,
     FeedBOp,
     FillOp,
     FoldOp,
-    ForOp,
     Im2colOp,
     IotaOp,
-    KernelOp,
     LoadOp,
     MapOp,
     MmaDwOp,
     MmaOp,
     MoveOp,
-    Operand,
     ReduceOp,
     StoreOp,
     Tile,
-    TileOp,
-    walk_loops,
 )
+from .footprint import capacity, footprint
+from .ops import AllocOp, ForOp, KernelOp, Operand, TileOp, walk_loops
 
 __all__ = [
-    "DTYPES", "LANES", "NAMES", "SIZES", "SPACES", "BufferType", "ExprsAttr", "FieldsAttr", "ShapeAttr", "StridesAttr",
-    "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FillOp", "FoldOp", "ForOp", "Im2colOp", "IotaOp", "KernelOp", "LoadOp",
-    "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp", "StoreOp", "Tile", "TileOp", "capacity", "footprint", "walk_loops",
+    "DTYPES", "LANES", "NAMES", "SIZES", "SPACES",
+    "BufferType", "ExprsAttr", "FieldsAttr", "ShapeAttr", "StridesAttr",
+    "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FillOp", "FoldOp", "ForOp", "Im2colOp", "IotaOp",
+    "KernelOp", "LoadOp", "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp", "StoreOp", "Tile", "TileOp",
+    "capacity", "footprint", "walk_loops",
 ]  # fmt: skip

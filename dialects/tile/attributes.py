@@ -5,7 +5,16 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntAttr, IntegerType, Signedness, StringAttr, i1
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    IntAttr,
+    IntegerType,
+    Signedness,
+    StringAttr,
+    i1,
+)
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -104,7 +113,7 @@ class FieldsAttr(Data[tuple[tuple[str, Expr], ...]]):
     def __contains__(self, name: str) -> bool:
         return any(key == name for key, _ in self.data)
 
-    def get(self, name: str, default: int = 0) -> Expr:
+    def value(self, name: str, default: int = 0) -> Expr:
         return next((value for key, value in self.data if key == name), Expr(default))
 
 
@@ -207,13 +216,13 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     def verify(self) -> None:
         if self.space.data not in SPACES:
-            raise VerifyException(f"tile.buffer: memory {self.space.data!r}; expected one of {', '.join(SPACES)}")
+            raise VerifyException(f"memory {self.space.data!r}; expected one of {', '.join(SPACES)}")
         if self.element not in NAMES:
-            raise VerifyException(f"tile.buffer: element type {self.element}; expected one of {', '.join(DTYPES)}")
+            raise VerifyException(f"element type {self.element}; expected one of {', '.join(DTYPES)}")
         if not 1 <= self.slots.data <= MAX_SLOTS:
-            raise VerifyException(f"tile.buffer: {self.slots.data} slots; expected 1 to {MAX_SLOTS}")
+            raise VerifyException(f"{self.slots.data} slots; expected 1 to {MAX_SLOTS}")
         if any(size < 1 for size in self.dims):
-            raise VerifyException(f"tile.buffer: shape {list(self.dims)}; every size is at least 1 (sizes that vary are extents)")
+            raise VerifyException(f"shape {list(self.dims)}; every size is at least 1 (sizes that vary are extents)")
 
 
 def row_major(dims: Sequence[int]) -> tuple[int, ...]:

@@ -10,23 +10,25 @@
         k.store(y[m, 0], t[0, 0], (rows, 64))
     kernel = k.finish()                     # a tile.kernel op
 
-Indices count elements (0, step, 2·step …) and combine with `+ − *` into affine expressions. Every op is verified when it is built.
+Indices count elements (0, step, 2·step …) and combine with `+ − *` into affine expressions. Every op is verified when
+it is built.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.builder import Builder, InsertPoint
+from xdsl.builder import Builder
 from xdsl.dialects.builtin import IndexType, LocationAttr, UnknownLoc
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from ...runtime.expr import Expr, Term, merge
 from ...runtime.isa import ACTIVATIONS, BY_NAME, DTYPES, REDUCTIONS
 from ...runtime.numerics.functions import CODES
-from . import ops as tile
+from . import engine_ops, ops
 from .attributes import BufferType
 
 CORE = "core"
@@ -121,11 +123,11 @@ class KernelBuilder:
     """Builds one `tile.kernel`; see the module."""
 
     def __init__(self, name: str, location: LocationAttr | None = None):
-        self.kernel = tile.KernelOp(name, [])
+        self.kernel = ops.KernelOp(name, [])
         self.location: LocationAttr = location or UnknownLoc()
         self._builder = Builder(InsertPoint.at_end(self.kernel.body.block))
 
-    # structure ----------------------------------------------------------------------------------------------------------
+    # structure ------------------------------------------------------------------------------------------------------
     def argument(self, shape: Sequence[int], dtype: str, name: str | None = None) -> Buffer:
         """A buffer in global memory; arguments are passed in this order."""
         block = self.kernel.body.block
@@ -141,10 +143,10 @@ class KernelBuilder:
         return Affine(0, ((1, value, None),))
 
     @contextmanager
-    def loop(self, bound: Index, step: int = 1, add: int = 0) -> Iterator[Affine]:
+    def loop(self, bound: Index, step: int = 1, add: int = 0) -> Generator[Affine]:
         """A loop whose index runs 0, step, … below `bound` (+ `add` more iterations); yields the index."""
         expressions, indices = self._expressions([bound])
-        op = tile.ForOp(expressions[0], step, indices, add)
+        op = ops.ForOp(expressions[0], step, indices, add)
         self._insert(op)
         outer, self._builder = self._builder, Builder(InsertPoint.at_end(op.body.block))
         try:
@@ -154,7 +156,7 @@ class KernelBuilder:
 
     def alloc(self, shape: Sequence[int], dtype: str, space: str, slots: int = 1, name: str | None = None) -> Buffer:
         """An on-chip buffer that belongs to the loop being built; `slots` > 1: multi-buffered over its iterations."""
-        op = tile.AllocOp(BufferType.of(shape, dtype, space, slots))
+        op = ops.AllocOp(BufferType.of(shape, dtype, space, slots))
         op.buffer.name_hint = name
         self._insert(op)
         return Buffer(op.buffer)
@@ -170,53 +172,77 @@ class KernelBuilder:
         """The number of the core that runs the kernel."""
         return Affine(0, ((1, CORE, None),))
 
-    def finish(self) -> tile.KernelOp:
+    def finish(self) -> ops.KernelOp:
         """The finished kernel, verified."""
         self.kernel.verify()
         return self.kernel
 
-    # engines ------------------------------------------------------------------------------------------------------------
+    # engines --------------------------------------------------------------------------------------------------------
     def load(self, dst: Box, src: Box, extents: Sequence[Index]) -> None:
-        self._emit(tile.LoadOp, [dst, src], extents)
+        self._emit(engine_ops.LoadOp, [dst, src], extents)
 
     def store(self, dst: Box, src: Box, extents: Sequence[Index]) -> None:
-        self._emit(tile.StoreOp, [dst, src], extents)
+        self._emit(engine_ops.StoreOp, [dst, src], extents)
 
     def move(self, dst: Box, src: Box, extents: Sequence[Index]) -> None:
-        self._emit(tile.MoveOp, [dst, src], extents)
+        self._emit(engine_ops.MoveOp, [dst, src], extents)
 
     def fill(self, dst: Box, extents: Sequence[Index], pattern: int = 0) -> None:
-        self._emit(tile.FillOp, [dst], extents, pattern=pattern)
+        self._emit(engine_ops.FillOp, [dst], extents, pattern=pattern)
 
     def feed_a(self, dst: Box, src: Box, extents: Sequence[Index]) -> None:
-        self._emit(tile.FeedAOp, [dst, src], extents)
+        self._emit(engine_ops.FeedAOp, [dst, src], extents)
 
     def feed_b(self, dst: Box, src: Box, extents: Sequence[Index]) -> None:
-        self._emit(tile.FeedBOp, [dst, src], extents)
+        self._emit(engine_ops.FeedBOp, [dst, src], extents)
 
     def im2col(self, dst: Box, src: Box, extents: Sequence[Index], **geometry: Index) -> None:
-        """Geometry: the fields m0, k0, ow, kh, kw, channels, c0, sh, sw, dh, dw, ph, pw, row0, h, w, pad of the instruction."""
-        self._emit(tile.Im2colOp, [dst, src], extents, **geometry)
+        """Geometry: the fields m0, k0, ow, kh, kw, channels, c0, sh, sw, dh, dw, ph, pw, row0, h, w, pad of the
+        instruction.
+        """
+        self._emit(engine_ops.Im2colOp, [dst, src], extents, **geometry)
 
     def mma(self, dst: Box, a: Box, b: Box, extents: Sequence[Index], init: Index) -> None:
-        self._emit(tile.MmaOp, [dst, a, b], extents, init=init)
+        self._emit(engine_ops.MmaOp, [dst, a, b], extents, init=init)
 
     def mma_dw(self, dst: Box, a: Box, b: Box, extents: Sequence[Index], init: Index) -> None:
-        self._emit(tile.MmaDwOp, [dst, a, b], extents, init=init)
+        self._emit(engine_ops.MmaDwOp, [dst, a, b], extents, init=init)
 
     def fold(self, dst: Box, src: Box, extents: Sequence[Index], init: Index) -> None:
-        self._emit(tile.FoldOp, [dst, src], extents, init=init)
+        self._emit(engine_ops.FoldOp, [dst, src], extents, init=init)
 
-    def drain(self, dst: Box, src: Box, extents: Sequence[Index], *, bias: Box | None = None, scale: float | None = None, act: str = "none", lo: float = 0.0, hi: float = 0.0) -> None:
+    def drain(
+        self,
+        dst: Box,
+        src: Box,
+        extents: Sequence[Index],
+        *,
+        bias: Box | None = None,
+        scale: float | None = None,
+        act: str = "none",
+        lo: float = 0.0,
+        hi: float = 0.0,
+    ) -> None:
         fields: dict[str, Index] = {"act": ACTIVATIONS[act]}
         if scale is not None:
             fields |= {"scaled": 1, "scale": float_bits(scale)}
         if act == "clip":
             fields |= {"lo": float_bits(lo), "hi": float_bits(hi)}
-        self._emit(tile.DrainOp, [dst, src, *([bias] if bias else [])], extents, **fields)
+        self._emit(engine_ops.DrainOp, [dst, src, *([bias] if bias else [])], extents, **fields)
 
-    def map(self, fn: str, dst: Box, a: Box, b: Box | float | None = None, c: Box | float | None = None, *, extents: Sequence[Index]) -> None:
-        """dst = fn(a, b, c); a float is an immediate. With c a box, b must be one too or an immediate (`where`: a is the condition)."""
+    def map(
+        self,
+        fn: str,
+        dst: Box,
+        a: Box,
+        b: Box | float | None = None,
+        c: Box | float | None = None,
+        *,
+        extents: Sequence[Index],
+    ) -> None:
+        """dst = fn(a, b, c); a float is an immediate. With c a box, b must be one too or an immediate (`where`: a is
+        the condition).
+        """
         fields: dict[str, Index] = {"fn": CODES[fn]}
         boxes = [dst, a]
         if isinstance(c, Box) and not isinstance(b, Box):
@@ -226,23 +252,56 @@ class KernelBuilder:
                 boxes.append(operand)
             elif operand is not None:
                 fields[name] = float_bits(operand)
-        self._emit(tile.MapOp, boxes, extents, **fields)
+        self._emit(engine_ops.MapOp, boxes, extents, **fields)
 
-    def reduce(self, fn: str, dst: Box, a: Box, extents: Sequence[Index], *, state: Box | None = None, start: Index = 0, first: Index = 1, last: Index = 1) -> None:
-        self._emit(tile.ReduceOp, [dst, a, *([state] if state else [])], extents, fn=REDUCTIONS[fn], start=start, first=first, last=last)
+    def reduce(
+        self,
+        fn: str,
+        dst: Box,
+        a: Box,
+        extents: Sequence[Index],
+        *,
+        state: Box | None = None,
+        start: Index = 0,
+        first: Index = 1,
+        last: Index = 1,
+    ) -> None:
+        self._emit(
+            engine_ops.ReduceOp,
+            [dst, a, *([state] if state else [])],
+            extents,
+            fn=REDUCTIONS[fn],
+            start=start,
+            first=first,
+            last=last,
+        )
 
     def iota(self, dst: Box, extents: Sequence[Index], base: Index, coefficients: Sequence[int]) -> None:
-        self._emit(tile.IotaOp, [dst], extents, base=base, **{f"c{axis}": c for axis, c in enumerate(coefficients, 3 - len(extents))})
+        self._emit(
+            engine_ops.IotaOp,
+            [dst],
+            extents,
+            base=base,
+            **{f"c{axis}": c for axis, c in enumerate(coefficients, 3 - len(extents))},
+        )
 
     # ------------------------------------------------------------------------------------------------------------------
-    def _emit(self, kind: type[tile.TileOp], boxes: Sequence[Box], extents: Sequence[Index], **fields: Index) -> None:
+    def _emit(self, kind: type[ops.TileOp], boxes: Sequence[Box], extents: Sequence[Index], **fields: Index) -> None:
         values = [*extents, *(box.offset for box in boxes), *fields.values()]
         expressions, indices = self._expressions(values)
         n, b = len(extents), len(boxes)
         spec = BY_NAME[kind.INSTRUCTION]
         given = zip(fields, expressions[n + b :], strict=True)
         named = {name: value for name, value in given if value != Expr(spec.fields[spec.index(name)].default or 0)}
-        op = kind([box.buffer for box in boxes], indices, expressions[:n], expressions[n : n + b], [box.strides for box in boxes], named, [box.ago for box in boxes])
+        op = kind(
+            [box.buffer for box in boxes],
+            indices,
+            expressions[:n],
+            expressions[n : n + b],
+            [box.strides for box in boxes],
+            named,
+            [box.ago for box in boxes],
+        )
         self._insert(op)
         op.verify()
 

@@ -27,7 +27,13 @@ class Need:
 
 def capacity(target: Target) -> dict[str, int]:
     """Bytes of each on-chip memory."""
-    return {"l1": target.l1_bytes, "l0a": target.l0a_bytes, "l0b": target.l0b_bytes, "l0c": target.l0c_bytes, "ub": target.ub_bytes}
+    return {
+        "l1": target.l1_bytes,
+        "l0a": target.l0a_bytes,
+        "l0b": target.l0b_bytes,
+        "l0c": target.l0c_bytes,
+        "ub": target.ub_bytes,
+    }
 
 
 def needs(kernel: KernelOp) -> list[Need]:
@@ -50,5 +56,7 @@ def totals(buffers: Iterable[Need], target: Target) -> dict[str, int]:
 
 
 def footprint(kernel: KernelOp, target: Target) -> dict[str, int]:
-    """Bytes of each on-chip memory that the kernel will take on the target; it fits if none exceeds `capacity(target)`."""
+    """Bytes of each on-chip memory that the kernel will take on the target; it fits if none exceeds
+    `capacity(target)`.
+    """
     return totals(needs(kernel), target)

@@ -1,11 +1,11 @@
-"""Ops of the tile dialect; `dialects/tile/__init__.py` has the picture."""
+"""Structure of the tile dialect: kernels, loops, buffers, and what all operations of engines share."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IndexType, IntAttr, StringAttr, SymbolNameConstraint
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...runtime.expr import LEVELS, Expr, ExprSyntaxError
 from ...runtime.isa import BY_NAME, Engine
-from .attributes import ATTRIBUTES, BufferType, ExprsAttr, FieldsAttr, StridesAttr, parse_expr, read_value, value_text
+from .attributes import BufferType, ExprsAttr, FieldsAttr, StridesAttr, parse_expr, read_value, value_text
 
 
 @irdl_op_definition
@@ -37,7 +37,9 @@ class KernelOp(IRDLOperation):
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), NoTerminator())
 
     def __init__(self, sym_name: str, argument_types: Sequence[Attribute]):
-        super().__init__(properties={"sym_name": StringAttr(sym_name)}, regions=[Region(Block(arg_types=argument_types))])
+        super().__init__(
+            properties={"sym_name": StringAttr(sym_name)}, regions=[Region(Block(arg_types=argument_types))]
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> "KernelOp":
@@ -52,7 +54,7 @@ class KernelOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         printer.print_string("(")
-        printer.print_list(self.body.block.args, printer.print_block_argument)
+        printer.print_list(self.body.block.args, lambda argument: _print_argument(argument, printer))
         printer.print_string(") ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
@@ -60,16 +62,18 @@ class KernelOp(IRDLOperation):
         for argument in self.body.block.args:
             if isinstance(argument.type, BufferType):
                 if argument.type.space.data != "gm" or argument.type.slots.data != 1:
-                    raise VerifyException(f"tile.kernel: arguments live in gm with one slot (found {argument.type})")
+                    raise VerifyException(f"arguments live in gm with one slot (found {argument.type})")
             elif not isinstance(argument.type, IndexType):
-                raise VerifyException(f"tile.kernel: arguments are buffers or index scalars (found {argument.type})")
+                raise VerifyException(f"arguments are buffers or index scalars (found {argument.type})")
         for op in self.body.block.ops:
             _verify_inside(op)
 
 
 @irdl_op_definition
 class ForOp(IRDLOperation):
-    """A loop: `%i` runs from 0 to the bound by `step`; `add` runs it that many iterations longer (to empty a skewed pipeline)."""
+    """A loop: `%i` runs from 0 to the bound by `step`; `add` runs it that many iterations longer (to empty a skewed
+    pipeline).
+    """
 
     name = "tile.for"
     indices = var_operand_def(IndexType())
@@ -83,7 +87,9 @@ class ForOp(IRDLOperation):
         properties: dict[str, Attribute] = {"bound": ExprsAttr((bound,)), "step": IntAttr(step)}
         if add:
             properties["add"] = IntAttr(add)
-        super().__init__(operands=[list(indices)], properties=properties, regions=[Region(Block(arg_types=[IndexType()]))])
+        super().__init__(
+            operands=[list(indices)], properties=properties, regions=[Region(Block(arg_types=[IndexType()]))]
+        )
 
     @property
     def index(self) -> SSAValue:
@@ -120,9 +126,9 @@ class ForOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.step.data < 1:
-            raise VerifyException(f"tile.for: the step is 1 or more (found {self.step.data})")
+            raise VerifyException(f"the step is 1 or more (found {self.step.data})")
         if (depth := 1 + sum(1 for _ in walk_loops(self))) > LEVELS:
-            raise VerifyException(f"tile.for: loops nest at most {LEVELS} deep (found {depth})")
+            raise VerifyException(f"loops nest at most {LEVELS} deep (found {depth})")
         for op in self.body.block.ops:
             _verify_inside(op)
         _verify_expressions(self, self.bound.data, len(self.indices))
@@ -130,7 +136,7 @@ class ForOp(IRDLOperation):
 
 def _verify_inside(op: Operation) -> None:
     if not isinstance(op, (ForOp, AllocOp, TileOp)):
-        raise VerifyException(f"{op.name}: a kernel holds loops, buffers and tile ops only (found {op.name})")
+        raise VerifyException(f"a kernel holds loops, buffers and tile ops only (found {op.name})")
 
 
 @irdl_op_definition
@@ -146,15 +152,16 @@ class AllocOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.buffer.type.space.data == "gm":
-            raise VerifyException("tile.alloc: a buffer lives on chip; buffers in gm are arguments (found gm)")
+            raise VerifyException("a buffer lives on chip; buffers in gm are arguments (found gm)")
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
     """A rule for a buffer operand: where it may live and which extents its strides belong to.
 
-    `axes`: position of the extent of each stride, None for all extents in order. `row`: the buffer is read as a contiguous row, so its
-    strides say nothing but 1. `like`: has the dtype of that operand. `types`: dtypes it may have.
+    `axes`: position of the extent of each stride, None for all extents in order. `row`: the buffer is read as a
+    contiguous row, so its strides say nothing but 1. `like`: has the dtype of that operand. `types`: dtypes it may
+    have.
     """
 
     role: str
@@ -170,7 +177,9 @@ class Operand:
 
 
 class TileOp(IRDLOperation):
-    """One operation of an engine. `OPERANDS` has the rule of each buffer; `RANK` is the least and largest number of extents."""
+    """One operation of an engine. `OPERANDS` has the rule of each buffer; `RANK` is the least and largest number of
+    extents.
+    """
 
     OPERANDS: ClassVar[tuple[Operand, ...]] = ()
     RANK: ClassVar[tuple[int, int]] = (1, 5)
@@ -185,7 +194,9 @@ class TileOp(IRDLOperation):
     strides = prop_def(StridesAttr)
     fields = opt_prop_def(FieldsAttr)
     skews = opt_prop_def(StridesAttr)
-    """Per buffer how many iterations of its loop ago the slot was the current one (software pipelines); all 0 if missing."""
+    """Per buffer how many iterations of its loop ago the slot was the current one (software pipelines); all 0 if
+    missing.
+    """
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
@@ -226,7 +237,7 @@ class TileOp(IRDLOperation):
         return self.fields.data if self.fields is not None else ()
 
     def field(self, name: str, default: int = 0) -> Expr:
-        return self.fields.get(name, default) if self.fields is not None else Expr(default)
+        return self.fields.value(name, default) if self.fields is not None else Expr(default)
 
     def skew(self, position: int) -> int:
         return self.skews.data[0][position] if self.skews is not None else 0
@@ -247,7 +258,15 @@ class TileOp(IRDLOperation):
         if parser.parse_optional_keyword("fields"):
             fields = dict(parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: cls._parse_field(parser)))
         indices = _parse_indices(parser)
-        return cls([b[0] for b in boxes], indices, extents, [b[1] for b in boxes], [b[2] for b in boxes], fields, [b[3] for b in boxes])
+        return cls(
+            [b[0] for b in boxes],
+            indices,
+            extents,
+            [b[1] for b in boxes],
+            [b[2] for b in boxes],
+            fields,
+            [b[3] for b in boxes],
+        )
 
     @classmethod
     def _parse_field(cls, parser: Parser) -> tuple[str, Expr]:
@@ -279,7 +298,9 @@ class TileOp(IRDLOperation):
     def verify_(self) -> None:
         from .rules import verify_op
 
-        _verify_expressions(self, [*self.extents.data, *self.offsets.data, *(value for _, value in self.named)], len(self.indices))
+        _verify_expressions(
+            self, [*self.extents.data, *self.offsets.data, *(value for _, value in self.named)], len(self.indices)
+        )
         verify_op(self)
 
 
@@ -317,6 +338,13 @@ def _parse_indices(parser: Parser) -> list[SSAValue]:
     return parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: lookup(parser))
 
 
+def _print_argument(argument: SSAValue, printer: Printer) -> None:
+    """Without a location, which xDSL prints but does not read."""
+    printer.print_ssa_value(argument)
+    printer.print_string(": ")
+    printer.print_attribute(argument.type)
+
+
 def _print_indices(printer: Printer, indices: Sequence[SSAValue]) -> None:
     if indices:
         printer.print_string(" at (")
@@ -329,179 +357,14 @@ def _verify_expressions(op: Operation, expressions: Sequence[Expr], indices: int
         for term in expression.terms:
             for name in (term.x, term.y):
                 if name.startswith("r") or (name.startswith("i") and int(name[1:]) >= indices):
-                    there = f"i0 to i{indices - 1} (the indices after `at`) and core" if indices else "core only (there are no indices after `at`)"
-                    raise VerifyException(f"{op.name}: {expression} uses {name}; there are {there}")
+                    there = (
+                        f"i0 to i{indices - 1} (the indices after `at`) and core"
+                        if indices
+                        else "core only (there are no indices after `at`)"
+                    )
+                    raise VerifyException(f"{expression} uses {name}; there are {there}")
         if expression.ring is not None:
-            raise VerifyException(f"{op.name}: {expression} has a ring; slots are chosen by the buffer's type")
-
-
-NUMBERS = "f16 bf16 f32 i8 u8"
-
-
-@irdl_op_definition
-class LoadOp(TileOp):
-    """Copies a box from global memory to L1 or UB. Elements in GM may be strided, those on chip are next to each other."""
-
-    name = "tile.load"
-    OPERANDS: ClassVar = (Operand("dst", "l1 ub"), Operand("src", "gm", like="dst"))
-    INSTRUCTION: ClassVar = "load"
-
-
-@irdl_op_definition
-class FillOp(TileOp):
-    """Writes one bit pattern (field `pattern`) into a box of L1 or UB."""
-
-    name = "tile.fill"
-    OPERANDS: ClassVar = (Operand("dst", "l1 ub"),)
-    RANK: ClassVar = (1, 3)
-    INSTRUCTION: ClassVar = "fill"
-    FIELDS: ClassVar = "pattern"
-
-
-@irdl_op_definition
-class StoreOp(TileOp):
-    """Copies a box from L1 or UB to global memory."""
-
-    name = "tile.store"
-    OPERANDS: ClassVar = (Operand("dst", "gm"), Operand("src", "l1 ub", like="dst"))
-    INSTRUCTION: ClassVar = "store"
-
-
-@irdl_op_definition
-class MoveOp(TileOp):
-    """Copies a box from UB to L1."""
-
-    name = "tile.move"
-    OPERANDS: ClassVar = (Operand("dst", "l1"), Operand("src", "ub", like="dst"))
-    RANK: ClassVar = (1, 3)
-    INSTRUCTION: ClassVar = "move"
-
-
-@irdl_op_definition
-class FeedAOp(TileOp):
-    """Brings extents (m, k) from L1 to L0A; a source with strides (1, pitch) is transposed on the way."""
-
-    name = "tile.feed_a"
-    OPERANDS: ClassVar = (Operand("dst", "l0a", types=NUMBERS), Operand("src", "l1", like="dst"))
-    RANK: ClassVar = (2, 2)
-    INSTRUCTION: ClassVar = "feed_a"
-
-
-@irdl_op_definition
-class FeedBOp(TileOp):
-    """Brings extents (k, n) from L1 to L0B; a source with strides (1, pitch) is transposed on the way."""
-
-    name = "tile.feed_b"
-    OPERANDS: ClassVar = (Operand("dst", "l0b", types=NUMBERS), Operand("src", "l1", like="dst"))
-    RANK: ClassVar = (2, 2)
-    INSTRUCTION: ClassVar = "feed_b"
-
-
-@irdl_op_definition
-class Im2colOp(TileOp):
-    """Brings extents (m, k) of image patches from a panel in L1 (strides row, pixel, 1) to L0A; geometry in the fields."""
-
-    name = "tile.im2col"
-    OPERANDS: ClassVar = (Operand("dst", "l0a", types=NUMBERS), Operand("src", "l1", axes=(-1, -1, -1), like="dst"))
-    RANK: ClassVar = (2, 2)
-    INSTRUCTION: ClassVar = "im2col"
-    FIELDS: ClassVar = "m0 k0 ow kh kw channels c0 sh sw dh dw ph pw row0 h w pad"
-
-
-@irdl_op_definition
-class MmaOp(TileOp):
-    """dst[m, n] = (0 if init else dst) + a[m, k]·b[k, n]; extents (m, n, k)."""
-
-    name = "tile.mma"
-    OPERANDS: ClassVar = (Operand("dst", "l0c", axes=(0, 1)), Operand("a", "l0a", axes=(0, 2), types=NUMBERS), Operand("b", "l0b", axes=(2, 1), types=NUMBERS))
-    RANK: ClassVar = (3, 3)
-    INSTRUCTION: ClassVar = "mma"
-    FIELDS: ClassVar = "init"
-
-
-@irdl_op_definition
-class MmaDwOp(TileOp):
-    """Depthwise multiply-accumulate; extents (m, groups of 16 channels, taps). `b` is a row of groups·taps·16 elements."""
-
-    name = "tile.mma_dw"
-    OPERANDS: ClassVar = (
-        Operand("dst", "l0c", axes=(0, -1)),
-        Operand("a", "l0a", axes=(0, -1), types=NUMBERS),
-        Operand("b", "l0b", axes=(-1,), row=True, types=NUMBERS),
-    )
-    RANK: ClassVar = (3, 3)
-    INSTRUCTION: ClassVar = "mma_dw"
-    FIELDS: ClassVar = "init"
-
-
-@irdl_op_definition
-class FoldOp(TileOp):
-    """Adds a segment's sum to the total: dst[m, n] = src (if init) or dst + src."""
-
-    name = "tile.fold"
-    OPERANDS: ClassVar = (Operand("dst", "l0c", types="f32"), Operand("src", "l0c", types="f32"))
-    RANK: ClassVar = (2, 2)
-    INSTRUCTION: ClassVar = "fold"
-    FIELDS: ClassVar = "init"
-
-
-@irdl_op_definition
-class DrainOp(TileOp):
-    """Takes extents (m, n) out of L0C with scale, bias, activation and cast."""
-
-    name = "tile.drain"
-    OPERANDS: ClassVar = (
-        Operand("dst", "ub l1 gm"),
-        Operand("src", "l0c", types="f32 i32"),
-        Operand("bias", "ub", axes=(1,), optional=True, row=True, types="f32"),
-    )
-    RANK: ClassVar = (2, 2)
-    INSTRUCTION: ClassVar = "drain"
-    FIELDS: ClassVar = "scaled scale act lo hi"
-
-
-@irdl_op_definition
-class MapOp(TileOp):
-    """An elementwise function (field `fn`) of up to three boxes; missing ones are the constants `immb`, `immc`."""
-
-    name = "tile.map"
-    OPERANDS: ClassVar = (Operand("dst", "ub"), Operand("a", "ub"), Operand("b", "ub", optional=True), Operand("c", "ub", optional=True))
-    RANK: ClassVar = (1, 3)
-    INSTRUCTION: ClassVar = "vmap"
-    FIELDS: ClassVar = "fn immb immc"
-
-
-@irdl_op_definition
-class ReduceOp(TileOp):
-    """A reduction (field `fn`) over the middle of extents (n0, n1, n2); `state` carries the lanes when it is cut."""
-
-    name = "tile.reduce"
-    OPERANDS: ClassVar = (
-        Operand("dst", "ub", axes=(0, 1, 2)),
-        Operand("a", "ub"),
-        Operand("state", "ub", axes=(-1,), optional=True, row=True, types="f32 i32"),
-    )
-    RANK: ClassVar = (3, 3)
-    INSTRUCTION: ClassVar = "vreduce"
-    FIELDS: ClassVar = "fn start first last"
-
-
-@irdl_op_definition
-class IotaOp(TileOp):
-    """Writes `base + i0·c0 + i1·c1 + i2·c2`."""
-
-    name = "tile.iota"
-    OPERANDS: ClassVar = (Operand("dst", "ub"),)
-    RANK: ClassVar = (1, 3)
-    INSTRUCTION: ClassVar = "iota"
-    FIELDS: ClassVar = "base c0 c1 c2"
-
-
-ENGINE_OPS: tuple[type[TileOp], ...] = (
-    LoadOp, FillOp, StoreOp, MoveOp, FeedAOp, FeedBOp, Im2colOp, MmaOp, MmaDwOp, FoldOp, DrainOp, MapOp, ReduceOp, IotaOp,
-)  # fmt: skip
-
-Tile = Dialect("tile", [KernelOp, ForOp, AllocOp, *ENGINE_OPS], ATTRIBUTES)
+            raise VerifyException(f"{expression} has a ring; slots are chosen by the buffer's type")
 
 
 def walk_loops(op: Operation) -> Iterator[ForOp]:

@@ -17,7 +17,7 @@ _ARITY = {code: FUNCTIONS[name].arity for name, code in CODES.items()}
 def verify_op(op: "ops.TileOp") -> None:
     """Raises `VerifyException` for the first rule that the op breaks."""
     for problem in problems(op):
-        raise VerifyException(f"{op.name}: {problem}")
+        raise VerifyException(problem)
 
 
 def problems(op: "ops.TileOp") -> Iterator[str]:
@@ -142,5 +142,12 @@ def _check_reduce(op: "ops.TileOp") -> Iterator[str]:
             yield f"the lanes of {op.kind(1).dtype} are {lanes} (found {op.kind(op.roles['state']).dtype})"
 
 
-_OWN = {"mma": _check_mma, "mma_dw": _check_mma, "feed_b": _check_feed_b, "fold": _check_fold, "vmap": _check_map, "vreduce": _check_reduce}
+_OWN = {
+    "mma": _check_mma,
+    "mma_dw": _check_mma,
+    "feed_b": _check_feed_b,
+    "fold": _check_fold,
+    "vmap": _check_map,
+    "vreduce": _check_reduce,
+}
 """Rules of single ops beyond those of `Operand`."""

@@ -15,9 +15,9 @@ from ...dialects import tile
 from ...dialects.graph.constants import ConstantOp
 from ...dialects.graph.op import GraphOp, dtype_name, shape
 from ...dialects.loops import Map, Reduce
-from ...dialects.tile_builder import Affine, Box, Buffer, Index, KernelBuilder, float_bits
 from ...dialects.tile import SIZES
 from ...dialects.tile.footprint import capacity, footprint
+from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder, float_bits
 from ...runtime.isa import DTYPES
 from ...runtime.target import Target
 
@@ -187,6 +187,11 @@ class Body:
         held = self.held[value]
         self.k.store(self.global_box(target, value), self.own_box(held), self.extents(held.dims))
 
+    def forget_scratch(self) -> None:
+        """Buffers made in a loop are not for what follows it."""
+        self._free.clear()
+        self._constants.clear()
+
     # ops ----------------------------------------------------------------------------------------------------------------
     def emit(self, ops: Sequence[GraphOp], outputs: Sequence[SSAValue], output_slots: int = 2) -> None:
         """Emits ops in order. Buffers of values that are no longer needed are used again; outputs get their own."""
@@ -278,18 +283,20 @@ class Body:
         source = self.held[op.operands[0]]
         walked = [d for d in source.dims if self.dims[d].tile > 1]
         reduced = [d for d in walked if d not in target.dims]
-        if len(reduced) > 1 or any(self.dims[d].blocks > 1 for d in source.dims if d not in target.dims):
-            raise NotTileable(f"{op.name}: one whole dimension is reduced (found {len(reduced)})")
+        if any(self.dims[d].blocks > 1 for d in source.dims if d not in target.dims):
+            raise NotTileable(f"{op.name}: reduced dimensions are whole in a tile (found a part)")
         before = [d for d in walked if reduced and d < reduced[0]]
-        after = [d for d in walked if reduced and d > reduced[0]] if reduced else walked
-        if len(before) > 1 or len(after) > 1:
+        after = [d for d in walked if d > reduced[-1]] if reduced else walked
+        if len(before) > 1 or len(after) > 1 or len(before) + len(reduced) + len(after) < len(walked):
             raise NotTileable(
-                f"{op.name}: at most one dimension on each side of the reduced one (found {len(before)} and {len(after)})"
+                f"{op.name}: at most one dimension on each side of the reduced ones (found {len(before)} and {len(after)})"
             )
-        three = [before[0] if before else None, reduced[0] if reduced else None, after[0] if after else None]
+        # With nothing between them, reduced dimensions lie in the tile as one.
+        three = [before[0] if before else None, reduced[-1] if reduced else None, after[0] if after else None]
         own = dict(zip(source.dims, source.buffer.strides, strict=False))
         out = dict(zip(target.dims, target.buffer.strides, strict=False))
         extents: list[Index] = [1 if d is None else self.dims[d].extent for d in three]
+        extents[1] = math.prod(self.dims[d].tile for d in reduced)
         self.k.reduce(
             kernel.fn,
             target.buffer.box(0, *(0 if d is None else out.get(d, 0) for d in three)),

@@ -8,10 +8,9 @@ for m, n (in either order):
   drain (bias, relu), epilogue in UB, store
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,12 +20,12 @@ from ...dialects import tile
 from ...dialects.graph.op import GraphOp, dtype_name, shape
 from ...dialects.loops import Map
 from ...dialects.tile import SIZES
-from ...dialects.tile_builder import Affine, Box, Buffer, Index, KernelBuilder
+from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
 from ...runtime.target import Target
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
-from .vector import balanced, open_tile
+from .space import balanced, flat_arguments, open_tile
 
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
@@ -92,10 +91,19 @@ def _tilings(p: Product, target: Target) -> Iterator[Tiling]:
                     or 2 * n0 * k0 * p.esize > target.l0b_bytes
                 ):
                     continue
-                k1 = k0 * max(1, min(512, p.k) // k0) if p.k <= SEGMENT else max(512, k0)
+                chunk = _chunk(m0 + n0, p, target)
+                k1 = k0 * max(1, min(chunk, p.k) // k0) if p.k <= SEGMENT else max(chunk, k0)
                 for m_outer in (True, False):
                     for a_full, w_full in ((True, True), (True, False), (False, True), (False, False)):
                         yield Tiling(m0, n0, k0, k1, m_outer, a_full, w_full)
+
+
+def _chunk(rows: int, p: Product, target: Target) -> int:
+    """k positions of a chunk: 512, halved until two chunks of `rows` rows fit L1."""
+    chunk = 512
+    while chunk > 16 and 2 * rows * chunk * p.esize > target.l1_bytes:
+        chunk //= 2
+    return chunk
 
 
 def l1_need(p: Product, t: Tiling) -> int:
@@ -156,8 +164,8 @@ def estimate(p: Product, t: Tiling, target: Target, cores: int, extra: float) ->
 def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile.KernelOp:
     k = KernelBuilder(name)
     anchor = region.ops[0]
-    buffers = {v: k.argument((math.prod(shape(v)),), dtype_name(v)) for v in region.arguments}
-    outputs = [k.argument((math.prod(shape(v)),), dtype_name(v)) for v in region.results]
+    inputs, outputs = flat_arguments(k, region)
+    buffers = dict(zip(region.arguments, inputs, strict=True))
     finish = Finish(k, region, buffers, outputs, (p.batch * p.m, p.n))
     m_dim, n_dim = Dim(p.m, min(t.m0, p.m), Affine(), p.m), Dim(p.n, min(t.n0, p.n), Affine(), p.n)
     dims = [Dim(p.batch, 1, Affine(), 1), m_dim, n_dim]
@@ -200,7 +208,7 @@ class Panel:
     t: Tiling
     left: bool
     box: Box | None = None
-    first: Affine = Affine()
+    first: Affine = field(default_factory=Affine)
 
     @property
     def full(self) -> bool:
@@ -257,6 +265,10 @@ class _Mma:
     dims: Sequence[Dim]
 
     @property
+    def dtype(self) -> str:
+        return self.p.dtype
+
+    @property
     def shape(self) -> tuple[int, int]:
         return self.t.m0, -(-self.t.n0 // 16) * 16
 
@@ -276,8 +288,10 @@ class _Mma:
 
 
 class Step(Protocol):
-    """Feeds and multiplies one step of k into an accumulator of `shape`, of which `extents` are used."""
+    """Feeds and multiplies one step of k of operands of `dtype` into an accumulator of `shape`, of which `extents` are used."""
 
+    @property
+    def dtype(self) -> str: ...
     @property
     def shape(self) -> tuple[int, int]: ...
     @property
@@ -291,14 +305,15 @@ Stream = Callable[[Affine, Index, int], None]
 
 def contract(k: KernelBuilder, depth: int, k0: int, k1: int, stream: Stream | None, levels: int, step: Step) -> Buffer:
     """The loops over k inside `levels` open loops; returns the accumulator in L0C."""
-    total = k.alloc(step.shape, "f32", "l0c", 2)
+    sums = "i32" if step.dtype in ("i8", "u8") else "f32"
+    total = k.alloc(step.shape, sums, "l0c", 2)
     if depth <= SEGMENT:
         k1 = k0 if levels + 2 > LEVELS else k1
         _segment(k, depth, Affine(), depth, k0, k1, stream, step, total)
         return total
     k1 = k0 if levels + 3 > LEVELS else k1
     with k.loop(depth, step=SEGMENT) as s:
-        part = k.alloc(step.shape, "f32", "l0c", 2)
+        part = k.alloc(step.shape, sums, "l0c", 2)
         _segment(k, depth, s, k.clamp(depth - s, SEGMENT), k0, k1, stream, step, part)
         k.fold(total[0, 0], part[0, 0], step.extents, k.clamp(1 - s, 1))
     return total

@@ -7,21 +7,19 @@ for image, row panel, channel block n:
     drain, epilogue, store
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...dialects import tile
-from ...dialects.graph.op import dtype_name, shape
 from ...dialects.tile import SIZES
-from ...dialects.tile_builder import Affine, Buffer, Index, KernelBuilder
+from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.target import Target
 from .body import Dim, Machine, NotTileable, Region, first_fitting
 from .contraction import Finish, balanced16, maybe_loop, upto
 from .image import Image, Rows, panel_heights, pixel_blocks
-from .vector import balanced, open_tile
+from .space import balanced, flat_arguments, open_tile
 
 GROUP = 16
 """Channels that one `mma_dw` block takes."""
@@ -65,9 +63,9 @@ def _cuts(image: Image, target: Target, cores: int) -> Iterator[Cut]:
                 if (m > 16 and m >= 2 * m0) or 8 * m0 * n0 > target.l0c_bytes or image.two_bounds(rows, m0):
                     continue
                 levels = [image.batch > 1, rows < image.oh, n0 < image.channels, m0 < rows * image.ow, True]
-                if fitting := [taps for taps in runs if 2 * m0 * taps * GROUP * es <= target.l0a_bytes]:
-                    if sum(levels) + (fitting[0] < image.taps) <= LEVELS:
-                        yield Cut(rows, m0, n0, fitting[0])
+                fitting = [taps for taps in runs if 2 * m0 * taps * GROUP * es <= target.l0a_bytes]
+                if fitting and sum(levels) + (fitting[0] < image.taps) <= LEVELS:
+                    yield Cut(rows, m0, n0, fitting[0])
 
 
 def _estimate(image: Image, c: Cut, target: Target, cores: int) -> float:
@@ -94,8 +92,8 @@ def _estimate(image: Image, c: Cut, target: Target, cores: int) -> float:
 def _build(name: str, region: Region, image: Image, c: Cut, cores: int) -> tile.KernelOp:
     k = KernelBuilder(name)
     anchor = region.ops[0]
-    buffers = {v: k.argument((math.prod(shape(v)),), dtype_name(v)) for v in region.arguments}
-    outputs = [k.argument((math.prod(shape(v)),), dtype_name(v)) for v in region.results]
+    inputs, outputs = flat_arguments(k, region)
+    buffers = dict(zip(region.arguments, inputs, strict=True))
     pixels = image.batch * image.oh * image.ow
     finish = Finish(k, region, buffers, outputs, (pixels, image.channels))
     dims = [

@@ -7,19 +7,17 @@ for image, row panel (r output rows), column block n (in either order of the las
     drain, epilogue, store
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from ...dialects import tile
-from ...dialects.graph.op import dtype_name, shape
 from ...dialects.tile import SIZES
-from ...dialects.tile_builder import Affine, Box, Buffer, Index, KernelBuilder
+from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.target import Target
 from .body import Dim, Machine, NotTileable, Region, first_fitting
 from .contraction import SEGMENT, Finish, Product, Tiling, balanced16, contract, epilogue_cost, estimate
-from .vector import balanced, open_tile
+from .space import balanced, flat_arguments, open_tile
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ class Rows:
     width: int
     """Channels of the panel."""
     buffer: Buffer | None = None
-    row0: Affine = Affine()
+    row0: Affine = field(default_factory=Affine)
 
     def load(self, b: Affine, first: Affine, slots: int, block: Dim | None = None) -> None:
         """Loads the input rows under output rows [first, first + rows) of image b, channels of `block` (all if None)."""
@@ -217,8 +215,8 @@ class Rows:
 def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores: int) -> tile.KernelOp:
     k = KernelBuilder(name)
     anchor = region.ops[0]
-    buffers = {v: k.argument((math.prod(shape(v)),), dtype_name(v)) for v in region.arguments}
-    outputs = [k.argument((math.prod(shape(v)),), dtype_name(v)) for v in region.results]
+    inputs, outputs = flat_arguments(k, region)
+    buffers = dict(zip(region.arguments, inputs, strict=True))
     finish = Finish(k, region, buffers, outputs, (image.batch * image.oh * image.ow, columns))
     rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, image.channels)
     weights = _Weights(k, buffers[anchor.operands[1]], image, columns)
@@ -293,7 +291,7 @@ class _Weights:
     image: Image
     columns: int
     box: Box | None = None
-    first: Affine = Affine()
+    first: Affine = field(default_factory=Affine)
 
     def load(self, dim: Dim, first: Affine, count: Index, slots: int, depth: int) -> None:
         """Loads k in [first, first + count), at most `depth` long."""
@@ -317,6 +315,10 @@ class _Step:
     dim: Dim
     pixel: Affine
     count: Index
+
+    @property
+    def dtype(self) -> str:
+        return self.image.dtype
 
     @property
     def shape(self) -> tuple[int, int]:

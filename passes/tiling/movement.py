@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ...dialects import tile
 from ...dialects.graph.op import Join, Reshape, Strided, dtype_name, shape
-from ...dialects.tile_builder import Affine, Buffer, KernelBuilder
+from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from ...runtime.target import Target
 from .body import Dim, Machine, NotTileable, Region, first_fitting
-from .vector import balanced, open_tile
+from .space import balanced, open_tile
 
 
 @dataclass(frozen=True)

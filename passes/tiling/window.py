@@ -3,22 +3,20 @@
 for image, row panel, channel block:
   fill the panel with the neutral value (where there is padding), load the rows that are there
   for each tap: acc = acc ∘ the panel, shifted                           one strided instruction a tap
-  divide (mean), cast, epilogue, store
+  divide (mean; where padding does not count, by the taps inside, counted in the same way), cast, epilogue, store
 """
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...dialects import tile
-from ...dialects.graph.op import dtype_name, shape
+from ...dialects.graph.op import GraphOp, dtype_name, shape
 from ...dialects.loops import Window
-from ...dialects.tile_builder import Affine, KernelBuilder
-from ...runtime.target import Target
-from .body import Dim, Machine, NotTileable, Region, first_fitting
+from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder, float_bits
+from .body import Body, Dim, Held, Machine, Region, first_fitting
 from .image import Image, panel_heights
-from .vector import balanced, open_tile
+from .space import balanced, flat_arguments, open_tile
 
 
 @dataclass(frozen=True)
@@ -29,15 +27,9 @@ class _Cut:
 
 def tile_window(name: str, region: Region, image: Image, machine: Machine) -> tile.KernelOp:
     """The kernel of one pooling op."""
-    target, cores = machine.target, machine.cores
-    (op,) = region.ops
-    kernel = op.loops().kernel
+    cores = machine.cores
+    kernel = region.ops[0].loops().kernel
     assert isinstance(kernel, Window)
-    padded = image.panel_rows(image.oh) > image.h + image.pads[0] or any(image.pads) or _width(image) > image.w
-    if kernel.fn == "mean" and padded and not kernel.count_include_pad:
-        raise NotTileable(
-            "a mean over windows that reach into the padding has one count for all of them (found count_include_pad = 0)"
-        )
     return first_fitting(
         (_build(name, region, image, kernel, cut, cores) for cut in _cuts(image)),
         machine,
@@ -48,6 +40,11 @@ def tile_window(name: str, region: Region, image: Image, machine: Machine) -> ti
 def _width(image: Image) -> int:
     """Columns of the padded panel."""
     return (image.ow - 1) * image.strides[1] + (image.kernel[1] - 1) * image.dilations[1] + 1
+
+
+def _is_padded(image: Image) -> bool:
+    """Whether a window reaches beyond the image."""
+    return image.panel_rows(image.oh) > image.h + image.pads[0] or any(image.pads) or _width(image) > image.w
 
 
 def _cuts(image: Image) -> Iterator[_Cut]:
@@ -61,64 +58,112 @@ def _cuts(image: Image) -> Iterator[_Cut]:
 
 def _build(name: str, region: Region, image: Image, kernel: Window, c: _Cut, cores: int) -> tile.KernelOp:
     k = KernelBuilder(name)
-    (op,) = region.ops
-    source = k.argument((math.prod(shape(op.operands[0])),), dtype_name(op.operands[0]))
-    output = k.argument((math.prod(shape(op.results[0])),), dtype_name(op.results[0]))
+    op, *rest = region.ops
+    inputs, outputs = flat_arguments(k, region)
+    buffers = dict(zip(region.arguments, inputs, strict=True))
     dims = [
         Dim(image.batch, 1, Affine(), 1),
         Dim(image.oh, c.rows, Affine(), image.oh),
         Dim(image.channels, c.channels, Affine(), image.channels),
     ]
     loops = [d for d in (0, 1, 2) if dims[d].blocks > 1]
-    (kh, kw), (sh, sw), (dh, dw), (ph, pw) = image.kernel, image.strides, image.dilations, image.pads
-    height, width, channels = image.panel_rows(c.rows), max(_width(image), image.w + pw), c.channels
-    dtype = dtype_name(op.operands[0])
+    body = Body(k, shape(op.results[0]), [(0,), (1,), (2,), (3,)], [])
     with ExitStack() as stack:
         if not loops and cores > 1:
             stack.enter_context(k.loop(k.clamp(1 - k.core(), 1)))
         for depth, d in enumerate(loops):
             stack.enter_context(open_tile(k, dims, d, cores if depth == 0 else 1))
-        first, block = dims[1].start, dims[2]
-        panel = k.alloc((height, width, channels), dtype, "ub", 2)
-        line = image.w * image.channels
-        base = dims[0].start * (image.h * line) + block.start
-        if ph or pw or width > image.w or height > image.h:
-            neutral = {"max": {"f16": 0xFC00, "bf16": 0xFF80, "f32": 0xFF800000}[dtype], "mean": 0}[kernel.fn]
-            k.fill(panel.box(0, 1), (height * width * channels,), neutral)
-        if ph and c.rows < image.oh:
-            k.load(
-                panel[0, pw, 0],
-                source.box(base + (first * sh - ph) * line, line, image.channels, 1),
-                (k.clamp(first * sh, ph), image.w, block.extent),
-            )
-        below = min(height - ph, image.h)
-        count = k.clamp(image.h - first * sh, below) if first.terms else below
-        k.load(
-            panel[ph, pw, 0],
-            source.box(base + first * sh * line, line, image.channels, 1),
-            (count, image.w, block.extent),
-        )
-        acc = k.alloc((c.rows, image.ow, channels), "f32", "ub")
-        result = k.alloc((c.rows, image.ow, channels), dtype_name(op.results[0]), "ub", 2)
-        extents = (dims[1].extent, image.ow, block.extent)
-        here = acc.box(0, *acc.strides)
-        for tap in range(kh * kw):
-            row, column = tap // kw * dh, tap % kw * dw
-            shifted = panel.box((row * width + column) * channels, sh * width * channels, sw * channels, 1)
-            if tap == 0:
-                k.map(
-                    "add" if kernel.fn == "mean" else "copy",
-                    here,
-                    shifted,
-                    *((0.0,) if kernel.fn == "mean" else ()),
-                    extents=extents,
-                )
-            else:
-                k.map("add" if kernel.fn == "mean" else "max", here, here, shifted, extents=extents)
-        out = result.box(0, *result.strides)
-        k.map(*(("div", out, here, float(kh * kw)) if kernel.fn == "mean" else ("copy", out, here)), extents=extents)  # type: ignore[arg-type]
-        place = (
-            dims[0].start * (image.oh * image.ow * image.channels) + first * (image.ow * image.channels) + block.start
-        )
-        k.store(output.box(place, image.ow * image.channels, image.channels, 1), out, extents)
+        body.dims = [dims[0], dims[1], Dim(image.ow, image.ow, Affine(), image.ow), dims[2]]
+        for value in region.arguments:
+            if value is not op.operands[0] or any(value in other.operands for other in rest):
+                body.load(value, buffers[value], slots=2)
+        held = _pooled(body, op, image, kernel, c, buffers[op.operands[0]])
+        held.reusable = op.results[0] not in region.results
+        body.held[op.results[0]] = held
+        body.emit(rest, region.results)
+        for value, buffer in zip(region.results, outputs, strict=True):
+            body.store(value, buffer)
     return k.finish()
+
+
+def _pooled(body: Body, op: GraphOp, image: Image, kernel: Window, c: _Cut, source: Buffer) -> Held:
+    """The windows of the current tile."""
+    k, (batch, rows, _, block) = body.k, body.dims
+    sh, sw = image.strides
+    dtype = dtype_name(op.operands[0])
+    neutral = {"max": {"f16": 0xFC00, "bf16": 0xFF80, "f32": 0xFF800000}[dtype], "mean": 0}[kernel.fn]
+    height, width, channels = image.panel_rows(c.rows), max(_width(image), image.w + image.pads[1]), c.channels
+    panel = k.alloc((height, width, channels), dtype, "ub", 2)
+    line = image.w * image.channels
+    base = batch.start * (image.h * line) + block.start
+    if any(image.pads) or width > image.w or height > image.h:
+        k.fill(panel.box(0, 1), (height * width * channels,), neutral)
+    for row, first, count in _rows_there(k, image, c, rows.start):
+        box = source.box(base + first * line, line, image.channels, 1)
+        k.load(panel[row, image.pads[1], 0], box, (count, image.w, block.extent))
+    acc = k.alloc((c.rows, image.ow, channels), "f32", "ub")
+    extents = (rows.extent, image.ow, block.extent)
+    _combine(
+        k,
+        image,
+        kernel.fn,
+        acc,
+        panel,
+        (sh * width * channels, sw * channels, 1),
+        (width * channels, channels),
+        extents,
+    )
+    held = body.alloc(op.results[0], slots=2)
+    out, here = held.buffer.box(0, *acc.strides), acc.box(0, *acc.strides)
+    if kernel.fn == "max":
+        k.map("copy", out, here, extents=extents)
+    elif kernel.count_include_pad or not _is_padded(image):
+        k.map("div", out, here, float(image.taps), extents=extents)
+    else:
+        k.map("div", out, here, _counts(k, image, c, rows).box(0, image.ow, 1, 0), extents=extents)
+    return held
+
+
+def _rows_there(k: KernelBuilder, image: Image, c: _Cut, first: Affine) -> Iterator[tuple[int, Affine, Index]]:
+    """(row of the panel, row of the image, how many) of the image rows under output rows from `first` on."""
+    above, start = image.pads[0], first * image.strides[0]
+    if above and c.rows < image.oh:
+        yield 0, start - above, k.clamp(start, above)
+    below = min(image.panel_rows(c.rows) - above, image.h)
+    yield above, start, k.clamp(image.h - start, below) if first.terms else below
+
+
+def _combine(
+    k: KernelBuilder, image: Image, fn: str, acc: Buffer, panel: Buffer, strides: Sequence[int], taps: tuple[int, int], extents: Sequence[Index]
+) -> None:  # fmt: skip
+    """acc = the panel's taps by `fn`, in the order (kh, kw); `taps` are the strides of a row and of a column."""
+    (kh, kw), (dh, dw) = image.kernel, image.dilations
+    here = acc.box(0, *acc.strides)
+    for tap in range(kh * kw):
+        shifted = panel.box(tap // kw * dh * taps[0] + tap % kw * dw * taps[1], *strides)
+        if tap:
+            k.map("add" if fn == "mean" else "max", here, here, shifted, extents=extents)
+        elif fn == "mean":
+            k.map("add", here, shifted, 0.0, extents=extents)  # a −0 becomes +0
+        else:
+            k.map("copy", here, shifted, extents=extents)
+
+
+def _counts(k: KernelBuilder, image: Image, c: _Cut, rows: Dim) -> Buffer:
+    """f32 [rows, ow]: how many taps of each window lie inside the image: the windows of an image of ones."""
+    height, width = image.panel_rows(c.rows), max(_width(image), image.w + image.pads[1])
+    ones, counts = k.alloc((height, width), "f32", "ub"), k.alloc((c.rows, image.ow), "f32", "ub")
+    k.fill(ones.box(0, 1), (height * width,), 0)
+    for row, _, count in _rows_there(k, image, c, rows.start):
+        k.fill(ones[row, image.pads[1]], (count, image.w), float_bits(1.0))
+    _combine(
+        k,
+        image,
+        "mean",
+        counts,
+        ones,
+        (image.strides[0] * width, image.strides[1]),
+        (width, 1),
+        (rows.extent, image.ow),
+    )
+    return counts

@@ -1,7 +1,8 @@
 """A core as a block of 64-bit words, and the checks that every operand passes before a byte is touched.
 
-Compiled code gets two addresses: `record`, an evaluated row (its fields from word `FIELDS` on), and `core`, the block below.
-It returns `OK`, `BLOCKED` (a wait or await that cannot go on yet) or `FAULT`, whose particulars then stand in the block.
+Compiled code gets two addresses: `record`, an evaluated row (its fields from word `FIELDS` on), and `core`, the block
+below. It returns `OK`, `BLOCKED` (a wait or await that cannot go on yet) or `FAULT`, whose particulars then stand in
+the block.
 """
 
 from collections import namedtuple
@@ -53,7 +54,8 @@ L1, L0A, L0B, L0C, UB, GM = (int(isa.Space[name]) for name in ("L1", "L0A", "L0B
 def positions(name: str) -> Any:
     """The word of each field of an instruction in its record, as attributes."""
     fields = [spec.name for spec in isa.BY_NAME[name].fields]
-    return cast(Any, namedtuple(name.upper(), fields))(*range(FIELDS, FIELDS + len(fields)))  # noqa: PYI024
+    kind = cast(Any, namedtuple)(name.upper(), fields)  # a named tuple, since compiled code knows its fields
+    return kind(*range(FIELDS, FIELDS + len(fields)))
 
 
 @jit.inline
@@ -95,8 +97,25 @@ def element_size(dtype: int) -> int:
 
 
 @jit.kernel
-def box5(core: int, space: int, writes: int, field: int, address: int, align: int, length: int,
-         n0: int, s0: int, n1: int, s1: int, n2: int, s2: int, n3: int, s3: int, n4: int, s4: int) -> int:  # fmt: skip
+def box5(
+    core: int,
+    space: int,
+    writes: int,
+    field: int,
+    address: int,
+    align: int,
+    length: int,
+    n0: int,
+    s0: int,
+    n1: int,
+    s1: int,
+    n2: int,
+    s2: int,
+    n3: int,
+    s3: int,
+    n4: int,
+    s4: int,
+) -> int:
     """Checks a box of runs of `length` bytes. Extents are positive; f64 keeps wild strides from wrapping around."""
     low = float(address)
     high = low + float(length)

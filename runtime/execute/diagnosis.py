@@ -79,14 +79,26 @@ class Launch:
 def _fault(kind: int, place: Place, field: str, a: int, b: int, c: int, d: int) -> DeviceFault:
     """`a` … `d` are the values that `execute/core.py` wrote down."""
     if kind == layout.OUT_OF_BOUNDS:
-        return AccessFault("out-of-bounds", place, f"{field} reaches bytes {a} to {b} of {_SPACES[d]}", f"it has {c} bytes")  # fmt: skip
+        return AccessFault(
+            "out-of-bounds", place, f"{field} reaches bytes {a} to {b} of {_SPACES[d]}", f"it has {c} bytes"
+        )
     if kind == layout.MISALIGNED and c < 0:
         return AccessFault("misaligned", place, f"{field} = {a}", f"a multiple of {b} was expected")
     if kind == layout.MISALIGNED:
-        return AccessFault("misaligned", place, f"{field} at byte {a} of {_SPACES[c]} or one of its strides is not aligned", f"multiples of {b} were expected")  # fmt: skip
+        return AccessFault(
+            "misaligned",
+            place,
+            f"{field} at byte {a} of {_SPACES[c]} or one of its strides is not aligned",
+            f"multiples of {b} were expected",
+        )
     if kind == layout.BAD_SPACE:
         allowed = "ub, l1 or gm" if d else "l1 or ub"
         return ValueFault("value", place, f"{field} = {isa.Space(a).name.lower()}", f"{allowed} was expected")
     if kind == layout.TOKEN_OVERFLOW:
-        return TokenFault("token-overflow", place, f"{a} + {b} tokens of {_pair(d)} id {c}", f"a count stays in 0 to {isa.TOKEN_LIMIT}")  # fmt: skip
+        return TokenFault(
+            "token-overflow",
+            place,
+            f"{a} + {b} tokens of {_pair(d)} id {c}",
+            f"a count stays in 0 to {isa.TOKEN_LIMIT}",
+        )
     return ValueFault("value", place, f"{field} = {a}", f"{b} to {c} was expected")

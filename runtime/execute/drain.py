@@ -2,51 +2,62 @@
 
 from .. import isa
 from ..jit import inline, kernel
-from ..numerics.bits import f32, i32, load_f32, load_i32, load_i64, maximum, minimum, store_f32, store_i64
+from ..numerics.bits import f32, f32_bits, load_f32, load_i32, load_i64, maximum, minimum, select, store_f32, store_i64
 from ..numerics.convert import INF_BITS, largest_bits, narrow_real
-from .core import BAD_SPACE, L0C, L1, OK, ROW, ROW_COUNTS, SCRATCH, UB, bad_value, element_size, fault, memory, positions, rows
+from .core import (
+    BAD_SPACE,
+    L0C,
+    L1,
+    OK,
+    ROW,
+    ROW_COUNTS,
+    SCRATCH,
+    UB,
+    bad_value,
+    element_size,
+    fault,
+    memory,
+    positions,
+    rows,
+)
 from .lanes import copy_bytes
 
 DRAIN = positions("drain")
 CHUNK = 1024
 """Columns at a time, in scratch memory."""
-ZERO = f32(0.0)
+ZERO, ONE, INF = f32(0.0), f32(1.0), f32(float("inf"))
 F32, I32, B8 = isa.DTYPES["f32"], isa.DTYPES["i32"], isa.DTYPES["b8"]
 RELU, CLIP = isa.ACTIVATIONS["relu"], isa.ACTIVATIONS["clip"]
 
 
 @inline
-def fetch(record: int, c: int, v: int, n: int) -> None:
-    """c to f32, times scale."""
-    whole, scaled = load_i64(record, DRAIN.acc) == I32, load_i64(record, DRAIN.scaled) != 0
-    if not whole and not scaled:
-        copy_bytes(v, c, 4 * n)
-        return
-    scale = load_f32(record + 8 * DRAIN.scale, 0) if scaled else f32(1.0)
-    if whole:
-        for j in range(n):
-            store_f32(v, j, f32(load_i32(c, j)) * scale)
-    else:
-        for j in range(n):
-            store_f32(v, j, load_f32(c, j) * scale)
-
-
-@inline
-def activate(record: int, v: int, n: int) -> None:
-    """In place."""
+def bounds(record: int) -> tuple[float, float]:
+    """An activation as a clip."""
     act = load_i64(record, DRAIN.act)
-    if act == RELU:
+    if act == CLIP:
+        return load_f32(record + 8 * DRAIN.lo, 0), load_f32(record + 8 * DRAIN.hi, 0)
+    return (ZERO if act == RELU else -INF), INF
+
+
+@kernel
+def compute(v: int, c: int, scale: float, bias: int, low: float, high: float, n: int) -> None:
+    """v = clip(c·scale + bias): scale 1, bias −0 and infinite bounds change nothing."""
+    for j in range(n):
+        store_f32(v, j, load_f32(c, j) * scale + load_f32(bias, j))
+    if f32_bits(low) == 0 and high == INF:  # relu
         for j in range(n):
-            store_f32(v, j, maximum(load_f32(v, j), ZERO))
-    elif act == CLIP:
-        low, high = load_f32(record + 8 * DRAIN.lo, 0), load_f32(record + 8 * DRAIN.hi, 0)
+            x = load_f32(v, j)
+            store_f32(v, j, select(x <= ZERO, ZERO, x))
+    elif low > -INF or high < INF:
         for j in range(n):
             store_f32(v, j, minimum(maximum(load_f32(v, j), low), high))
 
 
 @kernel
 def count_special(record: int, core: int, c: int, bias: int, v: int, n: int) -> None:
-    """Counts results that are infinite though the bias is finite, and NaN though neither c nor the bias is; `bias` 0: none."""
+    """Counts results that are infinite though the bias is finite, and NaN though neither c nor the bias is.
+
+    `bias` is 0 where there is none."""
     whole = load_i64(record, DRAIN.acc) == I32
     infinite, invalid = 0, 0
     for j in range(n):
@@ -66,15 +77,19 @@ def count(record: int, core: int, overflow: int, invalid: int) -> None:
 
 
 @kernel
-def drain_run(record: int, core: int, c: int, bias: int, dst: int, size: int, n: int) -> None:
-    """At most CHUNK elements of a row."""
+def drain_run(
+    record: int, core: int, c: int, scale: float, bias: int, low: float, high: float, dst: int, size: int, n: int
+) -> None:
+    """At most CHUNK elements of a row; `bias` 0: none."""
     v = load_i64(core, SCRATCH)
-    fetch(record, c, v, n)
-    if bias:
+    whole, neutral = v + 4 * CHUNK, v + 8 * CHUNK
+    source = c
+    if load_i64(record, DRAIN.acc) == I32:
         for j in range(n):
-            store_f32(v, j, load_f32(v, j) + load_f32(bias, j))
-    activate(record, v, n)
-    if i32(largest_bits(v, n)) >= INF_BITS:
+            store_f32(whole, j, f32(load_i32(c, j)))
+        source = whole
+    compute(v, source, scale, bias if bias else neutral, low, high, n)
+    if largest_bits(v, n) >= INF_BITS:
         count_special(record, core, c, bias, v, n)
     overflow = narrow_real(v, dst, size, load_i64(record, DRAIN.dtype), n, v + 4 * CHUNK)
     if overflow:
@@ -91,7 +106,12 @@ def is_raw(record: int) -> bool:
 @inline
 def check(record: int, core: int, space: int, size: int, biased: int) -> int:
     """Footprints of dst, src and bias."""
-    m, n, pitch, ldc = (load_i64(record, DRAIN.m), load_i64(record, DRAIN.n), load_i64(record, DRAIN.pitch), load_i64(record, DRAIN.ldc))  # fmt: skip
+    m, n, pitch, ldc = (
+        load_i64(record, DRAIN.m),
+        load_i64(record, DRAIN.n),
+        load_i64(record, DRAIN.pitch),
+        load_i64(record, DRAIN.ldc),
+    )
     status = rows(core, space, 1, DRAIN.dst, load_i64(record, DRAIN.dst), size, n * size, m, pitch)
     if status == OK:
         status = rows(core, L0C, 0, DRAIN.src, load_i64(record, DRAIN.src), 4, n * 4, m, ldc * 4)
@@ -119,10 +139,25 @@ def drain(record: int, core: int) -> int:
     c, dst = memory(core, L0C, load_i64(record, DRAIN.src)), memory(core, space, load_i64(record, DRAIN.dst))
     bias = memory(core, UB, load_i64(record, DRAIN.bias)) if biased else 0
     raw = is_raw(record)
+    scale = load_f32(record + 8 * DRAIN.scale, 0) if load_i64(record, DRAIN.scaled) else ONE
+    low, high = bounds(record)
+    for j in range(0 if biased else min(n, CHUNK)):
+        store_f32(load_i64(core, SCRATCH) + 8 * CHUNK, j, -ZERO)
     for i in range(load_i64(record, DRAIN.m)):
         if raw:
             copy_bytes(dst + i * pitch, c + i * ldc, 4 * n)
             continue
         for j in range(0, n, CHUNK):
-            drain_run(record, core, c + i * ldc + 4 * j, bias + 4 * j if biased else 0, dst + i * pitch + j * size, size, min(CHUNK, n - j))  # fmt: skip
+            drain_run(
+                record,
+                core,
+                c + i * ldc + 4 * j,
+                scale,
+                bias + 4 * j if biased else 0,
+                low,
+                high,
+                dst + i * pitch + j * size,
+                size,
+                min(CHUNK, n - j),
+            )
     return OK

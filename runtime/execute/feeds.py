@@ -37,7 +37,9 @@ def widen_rows(dtype: int, target: int, ld: int, source: int, pitch: int, size: 
 
 
 @kernel
-def widen_transposed(dtype: int, target: int, ld: int, source: int, pitch: int, size: int, m: int, n: int, scratch: int) -> None:  # fmt: skip
+def widen_transposed(
+    dtype: int, target: int, ld: int, source: int, pitch: int, size: int, m: int, n: int, scratch: int
+) -> None:
     """The matrix [m, n] that the source holds as [n, m]: squares of 16, then the edges one by one."""
     rows, columns = m // LANES * LANES, n // LANES * LANES
     for j in range(0, columns, LANES):
@@ -54,7 +56,21 @@ def widen_transposed(dtype: int, target: int, ld: int, source: int, pitch: int, 
 
 
 @inline
-def feed(core: int, space: int, word: int, dst: int, src: int, m: int, n: int, ld: int, pitch: int, trans: int, dtype: int, dst_word: int, src_word: int) -> int:  # fmt: skip
+def feed(
+    core: int,
+    space: int,
+    word: int,
+    dst: int,
+    src: int,
+    m: int,
+    n: int,
+    ld: int,
+    pitch: int,
+    trans: int,
+    dtype: int,
+    dst_word: int,
+    src_word: int,
+) -> int:
     """dst[i·ld + j] = src[i, j], or src[j, i]; `word`: 4."""
     size = element_size(dtype)
     status = rows(core, L1, 0, src_word, src, size, (m if trans else n) * size, n if trans else m, pitch)
@@ -76,8 +92,21 @@ def feed_a(record: int, core: int) -> int:
     dtype = load_i64(record, FEED_A.dtype)
     if no_operand(dtype):
         return bad_value(core, record, FEED_A.dtype, 0, LAST_OPERAND)
-    return feed(core, L0A, 4, load_i64(record, FEED_A.dst), load_i64(record, FEED_A.src), load_i64(record, FEED_A.m), load_i64(record, FEED_A.k),
-                load_i64(record, FEED_A.ld), load_i64(record, FEED_A.pitch), load_i64(record, FEED_A.trans), dtype, FEED_A.dst, FEED_A.src)  # fmt: skip
+    return feed(
+        core,
+        L0A,
+        4,
+        load_i64(record, FEED_A.dst),
+        load_i64(record, FEED_A.src),
+        load_i64(record, FEED_A.m),
+        load_i64(record, FEED_A.k),
+        load_i64(record, FEED_A.ld),
+        load_i64(record, FEED_A.pitch),
+        load_i64(record, FEED_A.trans),
+        dtype,
+        FEED_A.dst,
+        FEED_A.src,
+    )
 
 
 @kernel
@@ -86,5 +115,18 @@ def feed_b(record: int, core: int) -> int:
     dtype = load_i64(record, FEED_B.dtype)
     if no_operand(dtype):
         return bad_value(core, record, FEED_B.dtype, 0, LAST_OPERAND)
-    return feed(core, L0B, 4, load_i64(record, FEED_B.dst), load_i64(record, FEED_B.src), load_i64(record, FEED_B.k), load_i64(record, FEED_B.n),
-                load_i64(record, FEED_B.ld), load_i64(record, FEED_B.pitch), load_i64(record, FEED_B.trans), dtype, FEED_B.dst, FEED_B.src)  # fmt: skip
+    return feed(
+        core,
+        L0B,
+        4,
+        load_i64(record, FEED_B.dst),
+        load_i64(record, FEED_B.src),
+        load_i64(record, FEED_B.k),
+        load_i64(record, FEED_B.n),
+        load_i64(record, FEED_B.ld),
+        load_i64(record, FEED_B.pitch),
+        load_i64(record, FEED_B.trans),
+        dtype,
+        FEED_B.dst,
+        FEED_B.src,
+    )

@@ -1,7 +1,7 @@
 """Patches of an image as rows of the left operand.
 
-The columns of a patch are cut once into *runs*: contiguous channels of one tap. A pixel whose patch lies inside the image
-then is a copy for each run, at an offset from the pixel that all pixels share; others check each tap.
+The columns of a patch are cut once into *runs*: contiguous channels of one tap. A pixel whose patch lies inside the
+image then is a copy for each run, at an offset from the pixel that all pixels share; others check each tap.
 """
 
 from .. import isa
@@ -16,14 +16,24 @@ I8 = isa.DTYPES["i8"]
 
 # A run in the scratch memory, in words.
 COLUMN, DOWN, ACROSS, OFFSET, CHANNELS, WIDTH, RUN_WORDS = 0, 1, 2, 3, 4, 5, 6
-"""First column · tap row and column relative to the pixel · bytes from the pixel · channels that are there · columns."""
+"""First column · tap row and column from the pixel on · bytes from the pixel on · channels that are there · columns."""
 
 
 @inline
 def cut_runs(record: int, runs: int, size: int) -> int:
     """Writes the runs of columns k0 … k0 + k; their number."""
-    k, k0, c0, channels = (load_i64(record, IM2COL.k), load_i64(record, IM2COL.k0), load_i64(record, IM2COL.c0), load_i64(record, IM2COL.channels))  # fmt: skip
-    kh, kw, dh, dw = (load_i64(record, IM2COL.kh), load_i64(record, IM2COL.kw), load_i64(record, IM2COL.dh), load_i64(record, IM2COL.dw))  # fmt: skip
+    k, k0, c0, channels = (
+        load_i64(record, IM2COL.k),
+        load_i64(record, IM2COL.k0),
+        load_i64(record, IM2COL.c0),
+        load_i64(record, IM2COL.channels),
+    )
+    kh, kw, dh, dw = (
+        load_i64(record, IM2COL.kh),
+        load_i64(record, IM2COL.kw),
+        load_i64(record, IM2COL.dh),
+        load_i64(record, IM2COL.dw),
+    )
     row, pixel = load_i64(record, IM2COL.row), load_i64(record, IM2COL.pixel)
     count, column = 0, 0
     while column < k:
@@ -66,11 +76,30 @@ def patch(dtype: int, target: int, source: int, size: int, runs: int, count: int
     """A row whose taps all lie inside."""
     for r in range(count):
         run = runs + 8 * RUN_WORDS * r
-        put(dtype, target + 4 * load_i64(run, COLUMN), source + load_i64(run, OFFSET), size, load_i64(run, CHANNELS), load_i64(run, WIDTH))  # fmt: skip
+        put(
+            dtype,
+            target + 4 * load_i64(run, COLUMN),
+            source + load_i64(run, OFFSET),
+            size,
+            load_i64(run, CHANNELS),
+            load_i64(run, WIDTH),
+        )
 
 
 @kernel
-def border_patch(dtype: int, target: int, source: int, size: int, runs: int, count: int, top: int, left: int, h: int, w: int, pad: int) -> None:  # fmt: skip
+def border_patch(
+    dtype: int,
+    target: int,
+    source: int,
+    size: int,
+    runs: int,
+    count: int,
+    top: int,
+    left: int,
+    h: int,
+    w: int,
+    pad: int,
+) -> None:
     """A row whose first tap stands at (top, left); taps outside the h × w image read `pad`."""
     for r in range(count):
         run = runs + 8 * RUN_WORDS * r
@@ -103,7 +132,12 @@ def bad_geometry(record: int, core: int) -> int:
 @inline
 def check(record: int, core: int, size: int) -> int:
     """Footprints: the image rows that the pixels can touch, in whole, and the rows of L0A."""
-    m, m0, ow, sh = (load_i64(record, IM2COL.m), load_i64(record, IM2COL.m0), load_i64(record, IM2COL.ow), load_i64(record, IM2COL.sh))  # fmt: skip
+    m, m0, ow, sh = (
+        load_i64(record, IM2COL.m),
+        load_i64(record, IM2COL.m0),
+        load_i64(record, IM2COL.ow),
+        load_i64(record, IM2COL.sh),
+    )
     ph, h, row = load_i64(record, IM2COL.ph), load_i64(record, IM2COL.h), load_i64(record, IM2COL.row)
     first = max(0, m0 // ow * sh - ph)
     bottom = (m0 + m - 1) // ow * sh - ph + (load_i64(record, IM2COL.kh) - 1) * load_i64(record, IM2COL.dh)
@@ -144,8 +178,18 @@ def im2col(record: int, core: int) -> int:
     runs = load_i64(core, SCRATCH)
     count = cut_runs(record, runs, size)
     row, pixel = load_i64(record, IM2COL.row), load_i64(record, IM2COL.pixel)
-    sh, sw, ph, pw = (load_i64(record, IM2COL.sh), load_i64(record, IM2COL.sw), load_i64(record, IM2COL.ph), load_i64(record, IM2COL.pw))  # fmt: skip
-    h, w, ow, m0 = (load_i64(record, IM2COL.h), load_i64(record, IM2COL.w), load_i64(record, IM2COL.ow), load_i64(record, IM2COL.m0))  # fmt: skip
+    sh, sw, ph, pw = (
+        load_i64(record, IM2COL.sh),
+        load_i64(record, IM2COL.sw),
+        load_i64(record, IM2COL.ph),
+        load_i64(record, IM2COL.pw),
+    )
+    h, w, ow, m0 = (
+        load_i64(record, IM2COL.h),
+        load_i64(record, IM2COL.w),
+        load_i64(record, IM2COL.ow),
+        load_i64(record, IM2COL.m0),
+    )
     reach_down = (load_i64(record, IM2COL.kh) - 1) * load_i64(record, IM2COL.dh)
     reach_across = (load_i64(record, IM2COL.kw) - 1) * load_i64(record, IM2COL.dw)
     pad, ld = padding(record, dtype), 4 * load_i64(record, IM2COL.ld)

@@ -109,7 +109,9 @@ def _copy(typing_context: Any, target: Any, source: Any, length: Any) -> Any:
     def code(context: Any, b: Any, signature: Any, args: Any) -> Any:
         pointer = _I8.as_pointer()
         copy = b.module.declare_intrinsic("llvm.memmove", [pointer, pointer, _ir.IntType(64)])
-        b.call(copy, [b.inttoptr(args[0], pointer), b.inttoptr(args[1], pointer), args[2], _ir.Constant(_ir.IntType(1), 0)])
+        b.call(
+            copy, [b.inttoptr(args[0], pointer), b.inttoptr(args[1], pointer), args[2], _ir.Constant(_ir.IntType(1), 0)]
+        )
         return context.get_dummy_value()
 
     return _types.void(_types.int64, _types.int64, _types.int64), code

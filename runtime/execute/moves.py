@@ -12,6 +12,7 @@ LOAD_CODE = isa.OPCODE["load"]
 
 @inline
 def bad_size(size: int) -> bool:
+    """Whether no element has this size."""
     return size != 1 and size != 2 and size != 4 and size != 8
 
 
@@ -33,8 +34,23 @@ def scatter(dst: int, d: int, src: int, s: int, count: int, size: int) -> None:
 
 
 @kernel
-def copy_box(dst: int, src: int, n0: int, n1: int, n2: int, n3: int, length: int, d0: int, d1: int, d2: int, d3: int,
-             s0: int, s1: int, s2: int, s3: int) -> None:  # fmt: skip
+def copy_box(
+    dst: int,
+    src: int,
+    n0: int,
+    n1: int,
+    n2: int,
+    n3: int,
+    length: int,
+    d0: int,
+    d1: int,
+    d2: int,
+    d3: int,
+    s0: int,
+    s1: int,
+    s2: int,
+    s3: int,
+) -> None:
     """Copies runs of `length` bytes, joining those that lie end to end on both sides."""
     if n3 == 1 or (d3 == length and s3 == length):
         n3, length = 1, length * n3
@@ -66,15 +82,40 @@ def transfer(record: int, core: int, load: int) -> int:
         return bad_value(core, record, n + 5, 1, 8)
     if space != L1 and space != UB:
         return fault(core, BAD_SPACE, LOAD.space if load else STORE.space, space, L1, UB, 0)
-    n0, n1, n2, n3, n4 = (load_i64(record, n), load_i64(record, n + 1), load_i64(record, n + 2), load_i64(record, n + 3), load_i64(record, n + 4))  # fmt: skip
+    n0, n1, n2, n3, n4 = (
+        load_i64(record, n),
+        load_i64(record, n + 1),
+        load_i64(record, n + 2),
+        load_i64(record, n + 3),
+        load_i64(record, n + 4),
+    )
     c0, c1, c2, c3 = load_i64(record, c), load_i64(record, c + 1), load_i64(record, c + 2), load_i64(record, c + 3)
     g0, g1, g2, g3 = load_i64(record, g), load_i64(record, g + 1), load_i64(record, g + 2), load_i64(record, g + 3)
     g4 = load_i64(record, g + 4)
     dense = g4 == size
-    status = box5(core, space, load, LOAD.dst if load else STORE.src, chip, size, n4 * size, n0, c0, n1, c1, n2, c2, n3, c3, 1, 0)  # fmt: skip
+    status = box5(
+        core, space, load, LOAD.dst if load else STORE.src, chip, size, n4 * size, n0, c0, n1, c1, n2, c2, n3, c3, 1, 0
+    )
     if status == OK:
-        status = box5(core, GM, 1 - load, LOAD.src if load else STORE.dst, outer, size if not dense else 1, n4 * size if dense else size,
-                      n0, g0, n1, g1, n2, g2, n3, g3, 1 if dense else n4, g4)  # fmt: skip
+        status = box5(
+            core,
+            GM,
+            1 - load,
+            LOAD.src if load else STORE.dst,
+            outer,
+            size if not dense else 1,
+            n4 * size if dense else size,
+            n0,
+            g0,
+            n1,
+            g1,
+            n2,
+            g2,
+            n3,
+            g3,
+            1 if dense else n4,
+            g4,
+        )
     if status != OK:
         return status
     chip, outer = memory(core, space, chip), memory(core, GM, outer)
@@ -104,7 +145,12 @@ def move(record: int, core: int) -> int:
         return bad_value(core, record, MOVE.esize, 1, 8)
     dst, src = load_i64(record, MOVE.dst), load_i64(record, MOVE.src)
     n0, n1, length = load_i64(record, MOVE.n0), load_i64(record, MOVE.n1), load_i64(record, MOVE.n2) * size
-    d0, d1, s0, s1 = (load_i64(record, MOVE.d0), load_i64(record, MOVE.d1), load_i64(record, MOVE.s0), load_i64(record, MOVE.s1))  # fmt: skip
+    d0, d1, s0, s1 = (
+        load_i64(record, MOVE.d0),
+        load_i64(record, MOVE.d1),
+        load_i64(record, MOVE.s0),
+        load_i64(record, MOVE.s1),
+    )
     status = box5(core, UB, 0, MOVE.src, src, size, length, n0, s0, n1, s1, 1, 0, 1, 0, 1, 0)
     if status == OK:
         status = box5(core, L1, 1, MOVE.dst, dst, size, length, n0, d0, n1, d1, 1, 0, 1, 0, 1, 0)

@@ -1,7 +1,7 @@
 """Runs the records of a core: in program order, or out of one queue for each engine.
 
-Program order is one legal interleaving as long as no wait blocks; where one does, a later row of another queue may still set the token, and
-the queues decide.
+Program order is one legal interleaving as long as no wait blocks; where one does, a later row of another queue may
+still set the token, and the queues decide.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,8 @@ RECORD_BYTES = 8 * WIDTH
 
 
 class Queues(NamedTuple):
-    """`entries[engine, place]` are records, a ring for each engine; `heads` and `counts` by engine; `random` the state of xorshift, 0: none."""
+    """`entries[engine, place]` are records, a ring for each engine; `heads` and `counts` are by engine; `random` is the
+    state of xorshift, 0: none."""
 
     entries: Words
     heads: Words
@@ -99,12 +100,14 @@ def draw(random: Words) -> int:
     x ^= x >> np.uint64(7)
     x ^= x << np.uint64(17)
     random[0] = np.int64(x)
-    return np.int64(x >> np.uint64(2))
+    return i64(int(x >> np.uint64(2)))
 
 
 @jit
 def run_queues(flat: Flat, state: State, gm: np.ndarray, block: Words, core: int, queues: Queues, most: int) -> int:
-    """Executes up to `most` entries, each from a queue whose head can run: OK at the end of the program, MORE when `most` are done, else BLOCKED or FAULT."""
+    """Executes up to `most` entries, each from a queue whose head can run.
+
+    OK at the end of the program, MORE when `most` are done, else BLOCKED or FAULT."""
     depth = queues.entries.shape[1]
     for _ in range(most):
         done = issue(flat, state, gm, block, core, queues)

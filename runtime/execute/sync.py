@@ -27,7 +27,9 @@ PAIRS = ENGINES * ENGINES * TOKEN_IDS
 """Token counts of a core."""
 SET, GRANT, SIGNAL, AWAIT = (positions(name) for name in ("set", "grant", "signal", "await"))
 _CODE = isa.OPCODE
-SET_CODE, WAIT_CODE, GRANT_CODE, SIGNAL_CODE, AWAIT_CODE = (_CODE[n] for n in ("set", "wait", "grant", "signal", "await"))
+SET_CODE, WAIT_CODE, GRANT_CODE, SIGNAL_CODE, AWAIT_CODE = (
+    _CODE[n] for n in ("set", "wait", "grant", "signal", "await")
+)
 LOAD, FILL, STORE, MOVE = (_CODE[n] for n in ("load", "fill", "store", "move"))
 FEED_A, FEED_B, IM2COL = (_CODE[n] for n in ("feed_a", "feed_b", "im2col"))
 MMA, MMA_DW, FOLD, DRAIN = (_CODE[n] for n in ("mma", "mma_dw", "fold", "drain"))
@@ -38,7 +40,7 @@ READ = _CODE["read"]
 @kernel
 def synchronise(record: int, core: int, opcode: int) -> int:
     """Executes set, wait, grant, signal or await; BLOCKED changes nothing."""
-    if opcode == SIGNAL_CODE or opcode == AWAIT_CODE:
+    if opcode >= SIGNAL_CODE:
         number = load_i64(record, SIGNAL.counter)
         if number < 0 or number >= COUNTER_COUNT:
             return fault(core, COUNTER_ID, SIGNAL.counter, number, 0, COUNTER_COUNT - 1, 0)
@@ -66,7 +68,7 @@ def synchronise(record: int, core: int, opcode: int) -> int:
 
 
 @inline
-def dispatch(record: int, core: int, opcode: int) -> int:
+def dispatch(record: int, core: int, opcode: int) -> int:  # noqa: C901 a table, but compiled code has none
     """Executes a record that is no synchronisation."""
     if opcode == LOAD:
         return moves.transfer(record, core, 1)

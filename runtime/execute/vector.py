@@ -2,8 +2,7 @@
 
 from .. import isa
 from ..jit import inline, kernel
-from ..numerics import reduction
-from ..numerics import vector
+from ..numerics import reduction, vector
 from ..numerics.bits import load_f32, load_i64
 from ..numerics.functions import FUNCTIONS
 from .core import OK, ROW, ROW_COUNTS, SCRATCH, UB, bad_value, box5, element_size, memory, positions
@@ -14,7 +13,7 @@ FUNCTION_COUNT, REDUCTION_COUNT, LAST_TYPE = len(FUNCTIONS), len(isa.REDUCTIONS)
 
 @inline
 def operand(record: int, core: int, writes: int, address: int, strides: int, dtype: int, extents: int) -> int:
-    """Checks a box in UB; all but `writes` are words of the record: address, first of three strides, type, first of three extents."""
+    """Checks a box in UB. The words of the record: address, first of three strides, type, first of three extents."""
     size = element_size(load_i64(record, dtype))
     if size == 0:
         return bad_value(core, record, dtype, 0, LAST_TYPE)
@@ -51,24 +50,48 @@ def vmap(record: int, core: int) -> int:
     if status != OK:
         return status
     vector.vmap(
-        load_i64(record, VMAP.fn), load_i64(record, VMAP.n0), load_i64(record, VMAP.n1), load_i64(record, VMAP.n2),
-        place(record, core, VMAP.dst), load_i64(record, VMAP.d0), load_i64(record, VMAP.d1), load_i64(record, VMAP.d2), load_i64(record, VMAP.td),
-        place(record, core, VMAP.a), load_i64(record, VMAP.a0), load_i64(record, VMAP.a1), load_i64(record, VMAP.a2), load_i64(record, VMAP.ta),
-        place(record, core, VMAP.b), load_i64(record, VMAP.b0), load_i64(record, VMAP.b1), load_i64(record, VMAP.b2), load_i64(record, VMAP.tb),
-        place(record, core, VMAP.c), load_i64(record, VMAP.c0), load_i64(record, VMAP.c1), load_i64(record, VMAP.c2), load_i64(record, VMAP.tc),
-        load_f32(record + 8 * VMAP.immb, 0), load_f32(record + 8 * VMAP.immc, 0), bimm, cimm, load_i64(core, SCRATCH), counters(record, core),
-    )  # fmt: skip
+        load_i64(record, VMAP.fn),
+        load_i64(record, VMAP.n0),
+        load_i64(record, VMAP.n1),
+        load_i64(record, VMAP.n2),
+        place(record, core, VMAP.dst),
+        load_i64(record, VMAP.d0),
+        load_i64(record, VMAP.d1),
+        load_i64(record, VMAP.d2),
+        load_i64(record, VMAP.td),
+        place(record, core, VMAP.a),
+        load_i64(record, VMAP.a0),
+        load_i64(record, VMAP.a1),
+        load_i64(record, VMAP.a2),
+        load_i64(record, VMAP.ta),
+        place(record, core, VMAP.b),
+        load_i64(record, VMAP.b0),
+        load_i64(record, VMAP.b1),
+        load_i64(record, VMAP.b2),
+        load_i64(record, VMAP.tb),
+        place(record, core, VMAP.c),
+        load_i64(record, VMAP.c0),
+        load_i64(record, VMAP.c1),
+        load_i64(record, VMAP.c2),
+        load_i64(record, VMAP.tc),
+        load_f32(record + 8 * VMAP.immb, 0),
+        load_f32(record + 8 * VMAP.immc, 0),
+        bimm,
+        cimm,
+        load_i64(core, SCRATCH),
+        counters(record, core),
+    )
     return OK
 
 
 @inline
 def reduced(record: int, core: int, state: int, last: int) -> int:
     """Checks the operands of vreduce."""
-    n0, n1, n2 = load_i64(record, VREDUCE.n0), load_i64(record, VREDUCE.n1), load_i64(record, VREDUCE.n2)
+    n0, n2 = load_i64(record, VREDUCE.n0), load_i64(record, VREDUCE.n2)
     status = operand(record, core, 0, VREDUCE.a, VREDUCE.a0, VREDUCE.ta, VREDUCE.n0)
     if status == OK and state:
-        words = n2 if n0 == 1 else n0 * n2
-        status = box5(core, UB, 1, VREDUCE.state, load_i64(record, VREDUCE.state), 4, 32, words, 32, 1, 0, 1, 0, 1, 0, 1, 0)  # fmt: skip
+        at = load_i64(record, VREDUCE.state)
+        status = box5(core, UB, 1, VREDUCE.state, at, 4, 32, n0, 32 * min(n2, 1 << 32), n2, 32, 1, 0, 1, 0, 1, 0)
     if status != OK or not last:
         return status
     size = element_size(load_i64(record, VREDUCE.td))
@@ -90,11 +113,26 @@ def vreduce(record: int, core: int) -> int:
     if status != OK:
         return status
     reduction.vreduce(
-        load_i64(record, VREDUCE.fn), load_i64(record, VREDUCE.n0), load_i64(record, VREDUCE.n1), load_i64(record, VREDUCE.n2),
-        place(record, core, VREDUCE.dst), load_i64(record, VREDUCE.d0), load_i64(record, VREDUCE.d2), load_i64(record, VREDUCE.td),
-        place(record, core, VREDUCE.a), load_i64(record, VREDUCE.a0), load_i64(record, VREDUCE.a1), load_i64(record, VREDUCE.a2), load_i64(record, VREDUCE.ta),
-        place(record, core, VREDUCE.state), load_i64(record, VREDUCE.start), first, last, load_i64(core, SCRATCH), counters(record, core),
-    )  # fmt: skip
+        load_i64(record, VREDUCE.fn),
+        load_i64(record, VREDUCE.n0),
+        load_i64(record, VREDUCE.n1),
+        load_i64(record, VREDUCE.n2),
+        place(record, core, VREDUCE.dst),
+        load_i64(record, VREDUCE.d0),
+        load_i64(record, VREDUCE.d2),
+        load_i64(record, VREDUCE.td),
+        place(record, core, VREDUCE.a),
+        load_i64(record, VREDUCE.a0),
+        load_i64(record, VREDUCE.a1),
+        load_i64(record, VREDUCE.a2),
+        load_i64(record, VREDUCE.ta),
+        place(record, core, VREDUCE.state),
+        load_i64(record, VREDUCE.start),
+        first,
+        last,
+        load_i64(core, SCRATCH),
+        counters(record, core),
+    )
     return OK
 
 
@@ -105,8 +143,18 @@ def iota(record: int, core: int) -> int:
     if status != OK:
         return status
     vector.iota(
-        place(record, core, IOTA.dst), load_i64(record, IOTA.d0), load_i64(record, IOTA.d1), load_i64(record, IOTA.d2), load_i64(record, IOTA.td),
-        load_i64(record, IOTA.n0), load_i64(record, IOTA.n1), load_i64(record, IOTA.n2),
-        load_i64(record, IOTA.base), load_i64(record, IOTA.c0), load_i64(record, IOTA.c1), load_i64(record, IOTA.c2), load_i64(core, SCRATCH),
-    )  # fmt: skip
+        place(record, core, IOTA.dst),
+        load_i64(record, IOTA.d0),
+        load_i64(record, IOTA.d1),
+        load_i64(record, IOTA.d2),
+        load_i64(record, IOTA.td),
+        load_i64(record, IOTA.n0),
+        load_i64(record, IOTA.n1),
+        load_i64(record, IOTA.n2),
+        load_i64(record, IOTA.base),
+        load_i64(record, IOTA.c0),
+        load_i64(record, IOTA.c1),
+        load_i64(record, IOTA.c2),
+        load_i64(core, SCRATCH),
+    )
     return OK

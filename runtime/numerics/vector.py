@@ -68,13 +68,13 @@ def add_count(counters: int, index: int, count: int) -> None:
 
 
 @jit.inline
-def _repeat(whole: bool, value: float, r: int) -> None:
-    """Fills an area with an immediate."""
+def _repeat(whole: bool, value: float, r: int, n: int) -> None:
+    """Fills the first n elements of an area with an immediate."""
     if whole:
-        for k in range(WIDTH):
+        for k in range(n):
             store_i64(r, k, i64(value))
     else:
-        for k in range(WIDTH):
+        for k in range(n):
             store_f32(r, k, value)
 
 
@@ -170,12 +170,13 @@ def vmap(
     if fn == WHERE:  # its first operand only chooses
         decides = (dt if cimm != N0 else ct) if bimm != N0 else bt
     whole = is_whole(fn, decides)
+    most = min(WIDTH, n0 * n1 * n2)
     if bimm != N0:
         bs0, bs1, bs2 = N0, N0, N0
-        _repeat(whole, immb, scratch + i64(AREA))
+        _repeat(whole, immb, scratch + i64(AREA), most)
     if cimm != N0:
         cs0, cs1, cs2 = N0, N0, N0
-        _repeat(whole, immc, scratch + i64(2 * AREA))
+        _repeat(whole, immc, scratch + i64(2 * AREA), most)
     for _ in range(2):
         if n1 == N1 or (ds1 == n2 * ds2 and as1 == n2 * as2 and bs1 == n2 * bs2 and cs1 == n2 * cs2):
             n2, n1, n0 = n2 * n1, n0, N1

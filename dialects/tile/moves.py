@@ -1,0 +1,115 @@
+"""What `evaluate_tile` does in numpy: strided copies, fills, and patches of an image."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...runtime.numerics.dtype import DType
+
+Array = NDArray[Any]
+_WORDS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+
+
+class Temporary:
+    """Memory of f32 that grows; a call gives its address, for at least `count` values."""
+
+    def __init__(self) -> None:
+        self.array = np.zeros(1 << 16, np.float32)
+
+    def __call__(self, count: int) -> int:
+        if count > self.array.size:
+            self.array = np.zeros(2 * count, np.float32)
+        return self.array.ctypes.data
+
+
+def view(address: int, dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """Memory at an address as an array; strides in bytes."""
+    before = sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0)
+    behind = sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s > 0)
+    memory = (ctypes.c_uint8 * (behind - before + dtype.itemsize)).from_address(address + before)
+    return np.ndarray(shape, dtype, memory, -before, strides)  # pyright: ignore[reportArgumentType] - ctypes has the buffer protocol
+
+
+def copy(
+    dst: int, dst_strides: Sequence[int], src: int, src_strides: Sequence[int], shape: Sequence[int], size: int
+) -> None:
+    """dst[i] = src[i] for elements of `size` bytes."""
+    view(dst, _WORDS[size], shape, dst_strides)[...] = view(src, _WORDS[size], shape, src_strides)
+
+
+def fill(dst: int, strides: Sequence[int], shape: Sequence[int], size: int, pattern: int) -> None:
+    """dst[i] = the low bytes of pattern."""
+    view(dst, _WORDS[size], shape, strides)[...] = pattern & ((1 << 8 * size) - 1)
+
+
+@lru_cache(256)
+def _columns(
+    k0: int, k: int, kh: int, kw: int, channels: int, c0: int, dh: int, dw: int
+) -> tuple[Array, Array, Array, Array]:
+    """Tap row, tap column and channel of columns k0 … k0 + k, and whether the channel is there."""
+    block, c = np.divmod(np.arange(k0, k0 + k), c0)
+    c1, tap = np.divmod(block, kh * kw)
+    y, x = np.divmod(tap, kw)
+    channel = c1 * c0 + c
+    return y * dh, x * dw, channel, channel < channels
+
+
+@lru_cache(256)
+def _pixels(m0: int, m: int, ow: int, sh: int, sw: int, ph: int, pw: int) -> tuple[Array, Array]:
+    """Image row and column of the first tap of each pixel."""
+    y, x = np.divmod(np.arange(m0, m0 + m), ow)
+    return y * sh - ph, x * sw - pw
+
+
+@lru_cache(64)
+def _gather(
+    m: int, k: int, row: int, pixel: int, m0: int, k0: int, ow: int, kh: int, kw: int, channels: int, c0: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int, row0: int, h: int, w: int,
+) -> tuple[Array, Array | None, Array]:  # fmt: skip
+    """Element of the panel for each place of the patches; where there is none (None: everywhere there is); whether
+    the channel is there.
+    """
+    down, across, channel, there = _columns(k0, k, kh, kw, channels, c0, dh, dw)
+    top, left = _pixels(m0, m, ow, sh, sw, ph, pw)
+    y, x = top[:, None] + down, left[:, None] + across
+    elements = (y - row0) * row + x * pixel + channel
+    inside = (y >= 0) & (y < h) & (x >= 0) & (x < w) & there
+    if inside.all():
+        return elements, None, there
+    return np.where(inside, elements, 0), ~inside, there
+
+
+def im2col(
+    dst: int, ld: int, panel: int, offset: int, size: int, row: int, pixel: int, dtype: str, m: int, k: int,
+    reach: Callable[[int, int], None], *,
+    m0: int, k0: int, ow: int, kh: int, kw: int, channels: int, c0: int, sh: int, sw: int, dh: int, dw: int,
+    ph: int, pw: int, row0: int, h: int, w: int, pad: int,
+) -> None:  # fmt: skip
+    """Patches [m, k] of an image of which rows row0 … stand at element `offset` of a panel of `size` elements, as
+    words of 4 bytes.
+
+    `reach(low, high)` checks the elements, relative to the offset, of all image rows that the pixels can touch.
+    """
+    first = max(0, m0 // ow * sh - ph)
+    last = min(h, (m0 + m - 1) // ow * sh - ph + (kh - 1) * dh + 1) - 1
+    if last >= first and w > 0 and channels > 0:
+        reach((first - row0) * row, (last - row0) * row + (w - 1) * pixel + channels - 1)
+    kind = DType.parse(dtype)
+    elements, missing, there = _gather(
+        m, k, row, pixel, m0, k0, ow, kh, kw, channels, c0, sh, sw, dh, dw, ph, pw, row0, h, w
+    )
+    source = view(panel, kind.numpy, (size,), (kind.size,))
+    word = np.dtype(np.float32) if kind.is_float else np.dtype(np.int32)
+    target = view(dst, word, (m, k), (4 * ld, 4))
+    outside = np.array(pad & 0xFFFFFFFF, np.uint32).view(np.float32)
+    if missing is None:
+        target[...] = source[elements + offset]
+        return
+    elements = np.where(missing, 0, elements + offset)
+    target[...] = source[elements]
+    target[missing] = outside if kind.is_float else int(outside)
+    target[:, ~there] = 0

@@ -1,0 +1,1 @@
+"""The story of the pipeline, the command line and the reports."""

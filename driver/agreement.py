@@ -1,0 +1,75 @@
+"""How far two results agree, and what onnxruntime says: the reference that everyone has."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Array = NDArray[Any]
+COSINE = 0.9995
+"""Least cosine of an fp16 result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """One output against its reference."""
+
+    name: str
+    cosine: float
+    max_abs_error: float
+    max_abs_reference: float
+    top1: float
+    """The share of rows (last axis) whose largest value stands at the same place."""
+
+    @property
+    def holds(self) -> bool:
+        return self.cosine >= COSINE
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"holds": self.holds}
+
+    def __str__(self) -> str:
+        relation = f"max error {self.max_abs_error:.3g} of {self.max_abs_reference:.3g}"
+        return f"{self.name}: cosine {self.cosine:.6f}, {relation}, same top-1 in {self.top1:.1%} of rows"
+
+
+def agree(name: str, found: Array, reference: Array) -> Agreement:
+    """Compares two arrays of one shape. Equal arrays, zeros or NaNs among them, have cosine 1."""
+    a, b = found.astype(np.float64).reshape(-1), reference.astype(np.float64).reshape(-1)
+    same = bool(np.array_equal(a, b, equal_nan=True))
+    with np.errstate(invalid="ignore", over="ignore"):
+        norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+        cosine = 1.0 if same else float(a @ b) / norm if norm else 0.0
+        error = 0.0 if same else float(np.abs(a - b).max(initial=0.0))
+    return Agreement(name, cosine, error, float(np.abs(b).max(initial=0.0)), _top1(found, reference))
+
+
+def _top1(found: Array, reference: Array) -> float:
+    if not found.ndim or not found.size:
+        return 1.0
+    return float((found.argmax(-1) == reference.argmax(-1)).mean())
+
+
+def agree_all(found: Mapping[str, Array], reference: Mapping[str, Array]) -> list[Agreement]:
+    """Every output."""
+    return [agree(name, found[name], array) for name, array in reference.items()]
+
+
+def onnxruntime_run(
+    model: "ModelProto", inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, threads: int = 1
+) -> dict[str, Array]:
+    """What onnxruntime computes; `outputs` may name any values of the graph, which must be graph outputs of `model`."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = list(outputs or [output.name for output in session.get_outputs()])
+    found: Sequence[Any] = session.run(names, dict(inputs))
+    return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}

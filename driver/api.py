@@ -1,0 +1,86 @@
+"""The Python interface: a model in, an artifact or the IR of a stage out.
+
+    artifact = compile("model.onnx", target="edge", shapes={"x": [1, 3, 48, 320]})
+    module = lower("model.onnx", to="tile", target="edge")        # print it, edit it, and
+    artifact = compile(module, target="edge")                     # go on from there
+
+Running an artifact needs none of this: `runtime.artifact.load`, `runtime.device.run`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from .errors import CommandError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ..dialects.weights import WeightStore
+    from ..runtime.artifact import Artifact
+    from ..runtime.target import Target
+    from .passmanager import Settings
+
+Level = Literal["graph", "tile", "npu"]
+
+
+def compile(
+    model: "str | Path | bytes | ModelProto | ModuleOp",
+    *,
+    target: "str | Path | Target" = "edge",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    precision: str = "fp16",
+    cores: int | None = None,
+    weights: str | Path | None = None,
+    keep_ir: bool = False,
+    settings: "Settings | None" = None,
+    on_stage: Callable[[str], None] | None = None,
+    **options: Any,
+) -> "Artifact":
+    """An ONNX model (path, bytes, proto), or a module or IR text (path) of any level, compiled for a target.
+
+    `shapes` gives inputs their sizes; `weights` is the file with the arrays that IR text names; `cores` uses fewer than
+    the target has; `keep_ir` stores the IR of each stage in the artifact; other options go to the passes that have
+    them. Raises errors of the user that name nodes and say what to do: `CommandError`, `PipelineError`, `TargetError`,
+    and those of the importer.
+    """
+    from .compilation import advance, link, options_of, start
+
+    work = start(model, target=target, shapes=shapes, cores=cores, weights=weights)
+    advance(work, "npu", options_of(precision, cores, options), settings, on_stage, keep_ir)
+    return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores)
+
+
+def lower(
+    model: "str | Path | bytes | ModelProto | ModuleOp",
+    *,
+    to: Level,
+    target: "str | Path | Target" = "edge",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    precision: str = "fp16",
+    cores: int | None = None,
+    settings: "Settings | None" = None,
+    **options: Any,
+) -> "ModuleOp":
+    """The module after a stage. It may be edited, and given to `lower`, `compile` or `weights_of` again."""
+    from .compilation import advance, options_of, remember, start
+    from .pipeline import STAGES
+
+    if to not in [stage.name for stage in STAGES]:
+        raise CommandError(f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r})")
+    work = start(model, target=target, shapes=shapes, cores=cores)
+    advance(work, to, options_of(precision, cores, options), settings)
+    return remember(work)
+
+
+def weights_of(module: "ModuleOp") -> "WeightStore":
+    """The weights of a module that `lower` returned. Raises `CommandError` for any other."""
+    from .compilation import origin_of
+
+    origin = origin_of(module)
+    if origin is None:
+        raise CommandError(
+            "module: must come from stepwell.lower (found another); for IR text use stepwell-opt --weights"
+        )
+    return origin.ctx.weights

@@ -1,0 +1,174 @@
+"""`stepwell`: compiles models, runs them, compares, inspects, lists targets. Exit codes: see `errors.py`."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+from .errors import OK, Usage, describe, tell
+from .progress import Progress
+from .report import Report
+
+Run = Callable[[argparse.Namespace, Progress], Report]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors in our form."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(message)
+
+
+def build_parser() -> Parser:
+    """All commands and their options."""
+    parser = Parser(
+        prog="stepwell", description="ONNX models on an emulated NPU.", epilog="IR: see stepwell-opt --help"
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for add in (_add_compile, _add_run, _add_check, _add_compare, _add_inspect, _add_targets):
+        add(commands)
+    return parser
+
+
+def _command(commands: "argparse._SubParsersAction[Parser]", name: str, run: str, about: str) -> Parser:  # pyright: ignore[reportPrivateUsage]
+    """A sub-command; `run` is `module:function`, imported when it is called."""
+    parser = commands.add_parser(name, help=about, description=about)
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    parser.add_argument("--debug", action="store_true", help="print a traceback when something fails")
+    return parser
+
+
+def _compile_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--target", default="edge", metavar="NAME", help="a shipped target or a .toml file (default: edge)")
+    add("--shape", action="append", default=[], type=parse_shape, metavar="INPUT=D0,D1,…", help="the shape of an input")
+    add("--precision", default="fp16", choices=("fp16", "bf16", "fp32"), help="of float edges (default: fp16)")
+    add("--cores", type=int, metavar="N", help="use fewer cores than the target has")
+    add("--weights", type=Path, metavar="FILE", help="of an .mlir model: the .safetensors file with its weights")
+
+
+def _input_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--input", action="append", default=[], metavar="INPUT=FILE", help=".npy, .npz or .png; a .npz alone has all")
+    add("--random", type=int, metavar="SEED", help="fill inputs that are not given with seeded values")
+    add("--mean", type=float, default=0.0, help="pixels of a .png become (x/255 - mean)/std (default: 0)")
+    add("--std", type=float, default=1.0, help="see --mean (default: 1)")
+    add("--bgr", action="store_true", help="the model takes blue first")
+
+
+def _add_compile(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    parser = _command(commands, "compile", "commands:compile_model", "Compiles an ONNX model into one file.")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file, or IR text of any level (.mlir)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: MODEL with suffix .stw")
+    _compile_options(parser)
+    parser.add_argument("--keep-ir", action="store_true", help="store the IR of each stage in the file")
+    parser.add_argument("--verify-each", action="store_true", help="check the IR after every pass")
+    parser.add_argument("--dump-dir", type=Path, metavar="DIR", help="write the IR after every pass here")
+
+
+def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    parser = _command(commands, "run", "commands:run_model", "Runs a model on the emulated device.")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .stw, or an .onnx or .mlir to compile first")
+    _input_options(parser)
+    add = parser.add_argument
+    add("-o", "--output", type=Path, metavar="FILE.npz", help="write the outputs here")
+    add("--verify", type=Path, metavar="ONNX", help="compare with what onnxruntime makes of this model")
+    add("--seed", type=int, metavar="N", help="run a legal interleaving of the engines, picked by N")
+    add("--profile", action="store_true", help="print the cycles of each ONNX node")
+    _compile_options(parser)
+
+
+def _add_check(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = "Checks a program's synchronisation: does it mean the same in every interleaving of the engines?"
+    parser = _command(commands, "check", "check:check_model", about)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .stw, or an .onnx or .mlir to compile first")
+    _compile_options(parser)
+
+
+def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = "Runs a model at every stage and names the first op and stage that departs."
+    parser = _command(commands, "compare", "compare:compare_model", about)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file")
+    _input_options(parser)
+    _compile_options(parser)
+    parser.add_argument(
+        "--cosine", type=float, default=0.9995, metavar="C", help="least cosine against onnxruntime (default: 0.9995)"
+    )
+
+
+def _add_inspect(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    parser = _command(commands, "inspect", "inspect:inspect_artifact", "Shows what is in a compiled model.")
+    parser.add_argument("artifact", type=Path, metavar="FILE.stw")
+    parser.add_argument(
+        "--kernel",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="disassemble a kernel, with the ONNX node of each row",
+    )
+    parser.add_argument("--steps", action="store_true", help="list the launches")
+
+
+def _add_targets(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = "Lists targets, shows one, or checks the description of one."
+    parser = _command(commands, "targets", "targets:targets", about)
+    parser.add_argument("action", choices=("list", "show", "validate"), nargs="?", default="list")
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="a shipped target or a .toml file")
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`x=1,3,48,320`; `x=` is a scalar."""
+    name, equals, sizes = text.rpartition("=")
+    parts = [part.strip() for part in sizes.split(",")] if sizes else []
+    if not equals or not name or not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"must be INPUT=D0,D1,… in whole numbers (found {text!r})")
+    return name, tuple(int(part) for part in parts)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The entry point; gives the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(given)
+    except BrokenPipeError:
+        # Whoever read our output has left: nothing to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - told in one form, by its kind
+        failure = describe(error)
+        if "--json" in given:
+            told = {"kind": failure.kind, "problems": failure.problems, "exit_code": failure.exit_code}
+            print(json.dumps({"error": told}, ensure_ascii=False))
+        command = " ".join(["stepwell", *(word for word in given[:1] if not word.startswith("-"))])
+        tell(failure, error, command, "--debug" in given)
+        return failure.exit_code
+
+
+def _run(given: Sequence[str]) -> int:
+    parser = build_parser()
+    args = parser.parse_args(given)
+    if args.version:
+        from .. import __version__
+
+        print(__version__)
+        return OK
+    if not hasattr(args, "run"):
+        parser.print_help()
+        return OK
+    module, name = args.run.split(":")
+    command: Run = getattr(import_module(f".{module}", __package__), name)
+    report = command(args, Progress(quiet=args.quiet))
+    print(json.dumps(report.data, ensure_ascii=False, indent=1) if args.json else report.text)
+    sys.stdout.flush()
+    return report.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""`stepwell compile` and `stepwell run`."""
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..runtime.artifact import Artifact, load
+from ..runtime.model import Model
+from ..runtime.plan import Tensor
+from . import inputs as files
+from .agreement import Agreement, Array, agree_all, onnxruntime_run
+from .errors import PROBLEM, CommandError
+from .inputs import Pixels, Wanted
+from .progress import Progress
+from .report import OK, Report, names, plural, seconds, shape, size, table
+
+if TYPE_CHECKING:
+    from .passmanager import Settings
+
+_MOST_NODES = 12
+
+
+def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
+    """Writes the artifact of a model."""
+    start = time.process_time()
+    artifact = compile_onnx(args.model, args, progress, _settings(args), keep_ir=args.keep_ir)
+    path = artifact.save(args.output or args.model.with_suffix(".stw"))
+    cpu = time.process_time() - start
+    launches = sum(len(plan.steps) for plan in artifact.plans)
+    weights, arena = artifact.bytes_of("weight"), artifact.plans[0].arena_bytes
+    data = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "target": artifact.target.name,
+        "precision": args.precision,
+        "kernels": len(artifact.kernels),
+        "launches": launches,
+        "arena_bytes": arena,
+        "weight_bytes": weights,
+        "cpu_seconds": cpu,
+    }
+    text = (
+        f"{path}: {size(path.stat().st_size)} for {artifact.target.name}, {args.precision}; {cpu:.1f} s of CPU\n"
+        f"  {plural(len(artifact.kernels), 'kernel')}, launched {launches:,} times; "
+        f"weights {size(weights)}, arena {size(arena)}\n"
+        f"next: stepwell run {path} --random 0   or   stepwell inspect {path}"
+    )
+    return Report(data, text)
+
+
+def compile_onnx(
+    model: Path, args: argparse.Namespace, progress: Progress, settings: "Settings | None" = None, keep_ir: bool = False
+) -> Artifact:
+    """The artifact of an ONNX file, by the options of a command. Raises `CommandError` and the compiler's errors."""
+    if not model.is_file():
+        raise CommandError(f"{model}: no such file; name an .onnx model or IR text (.mlir)")
+    if model.suffix == ".stw":
+        raise CommandError(f"{model}: is compiled already; name the .onnx model")
+    with progress.step(f"compiling {model.name} for {args.target}"):
+        from . import api
+
+        return api.compile(
+            model,
+            target=args.target,
+            shapes=dict(args.shape),
+            precision=args.precision,
+            cores=args.cores,
+            weights=args.weights,
+            keep_ir=keep_ir,
+            settings=settings,
+            on_stage=lambda stage: setattr(progress, "detail", stage),
+        )
+
+
+def _settings(args: argparse.Namespace) -> "Settings":
+    from .passmanager import Settings
+
+    return Settings(verify=args.verify_each, dump_dir=args.dump_dir)
+
+
+def run_model(args: argparse.Namespace, progress: Progress) -> Report:
+    """Runs an artifact, or a model that it compiles first, and says what came out."""
+    artifact = artifact_of(args, progress)
+    model = artifact.model
+    arrays = read_inputs(args, model.inputs)
+    announce_compilation(progress)
+    with progress.step(f"running on the emulated {artifact.target.name}"):
+        outputs = model.run(arrays, seed=args.seed, on_launch=progress.at)
+    agreements = _verify(args.verify, arrays, outputs, progress) if args.verify else None
+    if args.output:
+        np.savez(args.output, allow_pickle=False, **outputs)
+    with progress.step("timing"):
+        data = _run_data(model, outputs, agreements)
+    text = _run_text(model, outputs, agreements, args.profile)
+    failed = agreements is not None and not all(agreement.holds for agreement in agreements)
+    return Report(data, text, PROBLEM if failed else OK)
+
+
+def artifact_of(args: argparse.Namespace, progress: Progress) -> Artifact:
+    """A compiled file, or what a model compiles to."""
+    if args.model.suffix != ".stw":
+        return compile_onnx(args.model, args, progress)
+    with progress.step("verifying the file"):
+        return load(args.model)
+
+
+def announce_compilation(progress: Progress) -> None:
+    """From now on, shows which part of the emulator is being compiled because it is used for the first time."""
+    from ..runtime import jit
+
+    def listen(name: str, took: float | None) -> None:
+        progress.detail = f"(first use: compiling {name})" if took is None else ""
+
+    jit.on_compile(listen)
+
+
+def read_inputs(args: argparse.Namespace, tensors: Sequence[Tensor]) -> dict[str, Array]:
+    """The arrays for inputs, from files and from `--random`. Raises one `CommandError` for all that are missing."""
+    wanted = {tensor.name: Wanted(tensor.border_dtype, tensor.shape) for tensor in tensors}
+    found = files.read(args.input, wanted, Pixels(args.mean, args.std, args.bgr))
+    missing = {name: spec for name, spec in wanted.items() if name not in found}
+    if args.random is not None:
+        return files.random(missing, args.random) | found
+    if missing:
+        raise CommandError(*map(_missing, missing, missing.values()))
+    return found
+
+
+def _missing(name: str, spec: Wanted) -> str:
+    rule = f"must be given, {spec.dtype}{list(spec.shape)} (found nothing)"
+    return f"{name}: {rule}; write --input {name}=FILE, or --random 0"
+
+
+def _verify(
+    path: Path, arrays: Mapping[str, Array], outputs: Mapping[str, Array], progress: Progress
+) -> list[Agreement]:
+    if not path.is_file():
+        raise CommandError(f"--verify {path}: no such file; name the .onnx model")
+    with progress.step("running onnxruntime"):
+        import onnx
+
+        return agree_all(outputs, onnxruntime_run(onnx.load(path), arrays))
+
+
+def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agreement] | None) -> dict[str, Any]:
+    profile = model.profile()
+    return {
+        "outputs": {
+            name: {"dtype": str(a.dtype), "shape": list(a.shape), **_statistics(a)} for name, a in outputs.items()
+        },
+        "target": profile.target.name,
+        "cores": profile.cores,
+        "cycles": profile.cycles,
+        "seconds": profile.seconds,
+        "cube_utilisation": profile.cube_utilisation,
+        "port_utilisation": profile.port_utilisation,
+        "launches": len(profile.launches),
+        "nodes": [{"nodes": nodes, "cycles": cycles} for nodes, cycles in profile.by_node().items()],
+        "overflow": [
+            {"nodes": s.nodes, "kernel": s.kernel, "overflow": s.overflow, "invalid": s.invalid} for s in model.sticky()
+        ],
+        "agreement": [agreement.to_dict() for agreement in agreements] if agreements is not None else None,
+    }
+
+
+def _statistics(array: Array) -> dict[str, float]:
+    if not array.size:
+        return {}
+    values = array.astype(np.float64)
+    return {"min": float(values.min()), "mean": float(values.mean()), "max": float(values.max())}
+
+
+def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agreement] | None, with_nodes: bool) -> str:
+    profile = model.profile()
+    rows = [
+        (name, array.dtype, shape(array.shape), *(f"{value:.6g}" for value in _statistics(array).values()))
+        for name, array in outputs.items()
+    ]
+    lines = [table(("output", "type", "shape", "min", "mean", "max"), rows, indent="")]
+    if agreements is not None:
+        lines += ["", "against onnxruntime:"]
+        lines += [f"  {'' if agreement.holds else 'DEPARTS '}{agreement}" for agreement in agreements]
+    lines += ["", time_line(model), overflow_line(model)]
+    if with_nodes:
+        by_node = list(profile.by_node().items())
+        rows = [
+            (f"{cycles:,.0f}", f"{cycles / profile.cycles:.1%}", names(nodes))
+            for nodes, cycles in by_node[:_MOST_NODES]
+        ]
+        rest = f"\n  and {len(by_node) - _MOST_NODES} more; all with --json" if len(by_node) > _MOST_NODES else ""
+        lines += ["", table(("cycles", "share", "nodes"), rows) + rest]
+    return "\n".join(lines)
+
+
+def time_line(model: Model) -> str:
+    """Cycles, time, utilisation."""
+    profile = model.profile()
+    return (
+        f"{profile.cycles:,.0f} cycles on {profile.target.name} ({plural(profile.cores, 'core')}), "
+        f"{seconds(profile.seconds)} at {profile.target.clock_mhz:g} MHz; "
+        f"cube {profile.cube_utilisation:.1%} used, memory port {profile.port_utilisation:.1%}"
+    )
+
+
+def overflow_line(model: Model) -> str:
+    """What overflowed or became NaN, by ONNX nodes."""
+    sticky = model.sticky()
+    if not sticky:
+        return "nothing overflowed"
+    lines = [f"  {names(s.nodes)}: {plural(s.overflow, 'overflow')}, {plural(s.invalid, 'new NaN')}" for s in sticky]
+    return "\n".join(["overflowed:", *lines[:_MOST_NODES]])

@@ -1,0 +1,254 @@
+"""A compilation, step by step: `start` imports, `advance` lowers stage by stage, `link` makes the artifact."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from ..backend.encode import encode_kernel
+from ..backend.plan import build_artifact, names_of
+from ..dialects import npu
+from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.op import element, shape
+from ..dialects.weights import WeightStore
+from ..frontend.model_file import read_model
+from ..frontend.onnx import import_onnx
+from ..passes.context import CompileContext
+from ..passes.location import node_names
+from ..runtime.artifact import Artifact
+from ..runtime.plan import Kernel, Metadata, Tensor
+from ..runtime.target import Target
+from . import pipeline
+from .errors import CommandError
+from .passmanager import DEFAULT, Settings, Timing, describe
+from .verify import IRError, verify
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Shapes = Mapping[str, Sequence[int]]
+PRECISIONS = ("fp16", "bf16", "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a module comes from, and what belongs to it."""
+
+    ctx: CompileContext
+    command: str
+    """`stepwell-opt` with the model, its shapes and its target."""
+    shapes: Shapes = field(default_factory=dict[str, Sequence[int]])
+    name: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the ONNX file."""
+    done: str = "import"
+    """The last stage that the module has passed."""
+
+
+@dataclass
+class Compilation:
+    """A module on its way down."""
+
+    module: ModuleOp
+    origin: Origin
+    timings: list[Timing] = field(default_factory=list[Timing])
+    ops: dict[str, int] = field(default_factory=dict[str, int])
+    """Ops of the module after each stage."""
+    ir: dict[str, str] = field(default_factory=dict[str, str])
+    """Its text after each stage, if that was asked for."""
+
+    @property
+    def ctx(self) -> CompileContext:
+        return self.origin.ctx
+
+    @property
+    def target(self) -> Target:
+        return self.ctx.need_target()
+
+
+_origins: "WeakKeyDictionary[ModuleOp, Origin]" = WeakKeyDictionary()
+"""Of the modules that `remember` handed out."""
+
+
+def remember(work: Compilation) -> ModuleOp:
+    """The module, which can be given to `start` again."""
+    _origins[work.module] = work.origin
+    return work.module
+
+
+def origin_of(module: ModuleOp) -> Origin | None:
+    """Of a module that `remember` gave."""
+    return _origins.get(module)
+
+
+def start(
+    model: "str | Path | bytes | ModelProto | ModuleOp",
+    *,
+    target: str | Path | Target = "edge",
+    shapes: Shapes | None = None,
+    cores: int | None = None,
+    weights: str | Path | None = None,
+) -> Compilation:
+    """The model as a module of the graph dialect; a module, or IR text (a path to `.mlir`), where it stands.
+
+    `weights` is the file with the arrays that IR text names.
+    """
+    chip = target if isinstance(target, Target) else Target.load(target)
+    if cores is not None and not 1 <= cores <= chip.cores:
+        raise CommandError(f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores})")
+    place = chip.name if isinstance(target, Target) else str(target)
+    if isinstance(model, ModuleOp):
+        work = _continued(model, place)
+    elif isinstance(model, str | Path) and Path(model).suffix == ".mlir":
+        work = _parsed(Path(model), place, weights)
+    else:
+        work = _imported(model, shapes or {}, place)
+    work.ctx.target = chip
+    return work
+
+
+def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str) -> Compilation:
+    ctx = CompileContext()
+    source = Path(model) if isinstance(model, str) else model
+    module, weights = import_onnx(source, shapes=shapes)
+    ctx.weights.update(weights)
+    proto, _ = read_model(source)
+    file = str(source) if isinstance(source, Path) else "MODEL.onnx"
+    sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in shapes.items()]
+    command = " ".join(["stepwell-opt", quote(file), *sizes, "--target", quote(target)])
+    name = source.stem if isinstance(source, Path) else proto.graph.name
+    return Compilation(module, Origin(ctx, command, shapes, name, {e.key: e.value for e in proto.metadata_props}))
+
+
+def _parsed(source: Path, target: str, weights: str | Path | None) -> Compilation:
+    """IR text. Raises `CommandError` for a rule that it breaks, and xDSL's `ParseError`."""
+    from .opt import LocatingParser, register_dialects
+
+    ctx = CompileContext()
+    register_dialects(ctx)
+    command = f"stepwell-opt {quote(str(source))} --target {quote(target)}"
+    if weights is not None:
+        ctx.weights.update(WeightStore.load(weights))
+        command += f" --weights {quote(str(weights))}"
+    module = LocatingParser(ctx, source.read_text(encoding="utf-8"), str(source), 0).parse_module()
+    try:
+        verify(module)
+    except IRError as error:
+        raise CommandError(describe(error)) from None
+    return Compilation(module, Origin(ctx, command, name=source.stem, done=level_of(module, "import")))
+
+
+def _continued(module: ModuleOp, target: str) -> Compilation:
+    command = f"stepwell-opt MODULE.mlir --target {quote(target)}"
+    known = origin_of(module) or Origin(CompileContext(), command)
+    return Compilation(module, replace(known, command=command, done=level_of(module, known.done)))
+
+
+def main_of(module: ModuleOp) -> FuncOp:
+    """The function `@main` of a module. Raises `CommandError`."""
+    for op in module.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == "main":
+            return op
+    raise CommandError("module: must have a function @main (found none); see docs/program.md")
+
+
+def inputs_of(work: Compilation) -> list[Tensor]:
+    """The inputs of an imported model, with the types that callers pass."""
+    main = main_of(work.module)
+    names, _ = names_of(main)
+    return [
+        Tensor(name, "", shape(value), "input", 0, str(NUMPY[element(value)]))
+        for name, value in zip(names, main.body.block.args, strict=True)
+    ]
+
+
+def level_of(module: ModuleOp, otherwise: str) -> str:
+    """The last stage that a module has passed, by the dialects in it."""
+    names = {op.name for op in module.walk()}
+    dialects = {name.partition(".")[0] for name in names}
+    if "npu" in dialects or "tile" in dialects:
+        return "npu" if "npu" in dialects else "tile"
+    return "graph" if "graph.launch" in names else otherwise
+
+
+def options_of(precision: str, cores: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of passes, checked. Raises `CommandError`."""
+    if precision not in PRECISIONS:
+        raise CommandError(f"precision: must be one of {', '.join(PRECISIONS)} (found {precision!r})")
+    known = {name for stage in pipeline.STAGES for name in _options_known(stage)}
+    if unknown := sorted(set(options) - known):
+        raise CommandError(f"{', '.join(unknown)}: no pass has this option; known are {', '.join(sorted(known))}")
+    return {"policy": precision, "cores": cores or 0, **options}
+
+
+def _options_known(stage: pipeline.Stage) -> set[str]:
+    classes = [pipeline.load_pass(name, stage.folder) for name, _ in stage.steps]
+    return {name for cls in classes for name in cls.__dataclass_fields__}
+
+
+def advance(
+    work: Compilation,
+    to: str,
+    options: Mapping[str, Any],
+    settings: Settings | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    keep_ir: bool = False,
+) -> None:
+    """Takes a module through the stages that it has not passed, up to `to`, in place."""
+    names = ["import", *(stage.name for stage in pipeline.STAGES)]
+    if names.index(work.origin.done) > names.index(to):
+        raise CommandError(f"module: is past {to} already (found {work.origin.done}); lower the model itself")
+    passed: list[pipeline.Stage] = []
+    for stage in pipeline.STAGES[names.index(work.origin.done) : names.index(to)]:
+        if on_stage is not None:
+            on_stage(stage.name)
+        command = _command(work.origin.command, passed, options)
+        used = replace(settings or DEFAULT, command=command)
+        work.timings += pipeline.run_stage(work.ctx, work.module, stage, options, used)
+        work.origin = replace(work.origin, done=stage.name)
+        passed.append(stage)
+        work.ops[stage.name] = sum(1 for _ in work.module.walk())
+        if keep_ir:
+            work.ir[stage.name] = str(work.module)
+
+
+def _command(command: str, passed: Sequence[pipeline.Stage], options: Mapping[str, Any]) -> str:
+    """The command that makes the module as it stands, for the line that reproduces a failure."""
+    if not passed:
+        return command
+    stages: list[str] = []
+    for stage in passed:
+        known = sorted(_options_known(stage) & options.keys())
+        values = " ".join(f"{key}={options[key]}" for key in known)
+        stages.append(f"stage-{stage.name}" + (f"{{{values}}}" if values else ""))
+    target = command[command.index(" --target ") :]
+    made = f"{command} -p {quote(','.join(stages))} --weights-out before.safetensors -o before.mlir"
+    return f"{made} && stepwell-opt before.mlir --weights before.safetensors{target}"
+
+
+def link(work: Compilation, options: Mapping[str, str], cores: int | None) -> Artifact:
+    """The artifact of a module of the npu dialect."""
+    compiled = [encode_kernel(op) for op in work.module.ops if isinstance(op, npu.KernelOp)]
+    slots = {kernel.name: [tuple(node_names(place)) for place in kernel.slot_locations] for kernel in compiled}
+    origin = work.origin
+    artifact = build_artifact(
+        work.module,
+        [Kernel(kernel.name, kernel.program, **kernel.numbers) for kernel in compiled],
+        slots,
+        work.ctx.weights,
+        work.target,
+        cores or work.target.cores,
+        _binding(origin.shapes),
+        Metadata(origin.name, options, origin.metadata),
+    )
+    return replace(artifact, debug=work.ir)
+
+
+def _binding(shapes: Shapes) -> dict[str, int]:
+    """The sizes that were chosen for a plan: `x[0]`: 1."""
+    return {f"{name}[{axis}]": int(size) for name, extents in shapes.items() for axis, size in enumerate(extents)}

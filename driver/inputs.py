@@ -1,0 +1,121 @@
+"""Arrays from the command line: `x=file.npy`, `x=file.png`, `file.npz`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import png
+from .errors import CommandError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An input of a model, and how to make one out of pixels."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """What becomes of a pixel x of 0 … 255: (x/255 − mean)/std; `bgr` swaps red and blue."""
+
+    mean: float = 0.0
+    std: float = 1.0
+    bgr: bool = False
+
+
+def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels = Pixels()) -> dict[str, Array]:
+    """The arrays of `--input` arguments. Raises one `CommandError` for all that cannot be read."""
+    found: dict[str, Array] = {}
+    problems: list[str] = []
+    for argument in arguments:
+        try:
+            found |= _read(argument, wanted, pixels)
+        except CommandError as error:
+            problems += error.problems
+    if problems:
+        raise CommandError(*problems)
+    return found
+
+
+def _read(argument: str, wanted: Mapping[str, Wanted], pixels: Pixels) -> dict[str, Array]:
+    name, equals, file = argument.partition("=")
+    path = Path(file if equals else argument)
+    if not path.is_file():
+        raise CommandError(f"--input {argument}: must name a file (found none at {path}); write x=FILE or FILE.npz")
+    if path.suffix == ".npz":
+        arrays = _numpy(path)
+        return arrays if not equals else {name: _member(arrays, name, path)}
+    if not equals:
+        raise CommandError(f"--input {argument}: must say which input the file is for; write x={path}")
+    if path.suffix == ".npy":
+        return {name: _numpy(path)[""]}
+    if path.suffix.lower() != ".png":
+        raise CommandError(f"--input {argument}: must be .npy, .npz or .png (found {path.suffix or 'no suffix'})")
+    if name not in wanted:
+        raise CommandError(f"--input {argument}: no such input; there are {', '.join(wanted)}")
+    return {name: from_pixels(png.read(path), wanted[name], pixels, str(path))}
+
+
+def _numpy(path: Path) -> dict[str, Array]:
+    """The arrays of a file by name; the one of an .npy file has none."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise CommandError(
+            f"{path}: cannot be read as numpy arrays ({error}); write it with numpy.save or savez"
+        ) from None
+
+
+def _member(arrays: Mapping[str, Array], name: str, path: Path) -> Array:
+    if name not in arrays:
+        raise CommandError(f"{path}: has no array {name} (found {', '.join(arrays)}); save it under this name")
+    return arrays[name]
+
+
+def from_pixels(image: NDArray[np.uint8], wanted: Wanted, pixels: Pixels, where: str) -> Array:
+    """An image as the input [1, C, H, W] or [1, H, W, C] (without the 1 as well), of exactly that size."""
+    shape = wanted.shape[1:] if len(wanted.shape) == 4 and wanted.shape[0] == 1 else wanted.shape
+    layouts = [] if len(shape) != 3 else [axis for axis in (0, 2) if shape[axis] in (1, 3)]
+    if not layouts:
+        raise CommandError(f"{where}: an image needs an input of 1 or 3 channels (found shape {list(wanted.shape)})")
+    sizes = {axis: shape[1:] if axis == 0 else shape[:2] for axis in layouts}
+    fitting = [axis for axis in layouts if sizes[axis] == image.shape[:2]]
+    if not fitting:
+        found, expected = "×".join(map(str, image.shape[1::-1])), "×".join(map(str, sizes[layouts[0]][::-1]))
+        raise CommandError(f"{where}: must be {expected} pixels, as the input is (found {found}); scale or pad it")
+    first, channels = fitting[0] == 0, shape[fitting[0]]
+    values = (_channels(image, channels).astype(np.float32) / 255 - pixels.mean) / pixels.std
+    values = values[:, :, ::-1] if pixels.bgr else values
+    if np.issubdtype(wanted.dtype, np.integer):
+        values = _channels(image, channels)
+    values = values.transpose(2, 0, 1) if first else values
+    return np.ascontiguousarray(values, dtype=wanted.dtype).reshape(wanted.shape)
+
+
+def _channels(image: NDArray[np.uint8], channels: int) -> NDArray[np.uint8]:
+    if image.shape[2] == channels:
+        return image
+    if channels == 3:
+        return np.repeat(image, 3, axis=2)
+    luma = image @ np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
+    return np.rint(luma)[:, :, None].astype(np.uint8)
+
+
+def random(wanted: Mapping[str, Wanted], seed: int) -> dict[str, Array]:
+    """Seeded values for inputs: standard normal, or integers from 0 to 9."""
+    generator = np.random.default_rng(seed)
+    return {
+        name: generator.standard_normal(spec.shape).astype(spec.dtype)
+        if np.issubdtype(spec.dtype, np.floating)
+        else generator.integers(0, 10, spec.shape).astype(spec.dtype)
+        for name, spec in wanted.items()
+    }

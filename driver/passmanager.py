@@ -1,0 +1,145 @@
+"""Runs passes: checks, dumps and times each, and names the culprit when one fails.
+
+    timings = run(ctx, module, [Fold(), Recognise()], Settings(verify=True, dump_dir=Path("dump")))
+
+An exception that is no error of ours is reported in the same way, as a bug of the pass.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException
+
+from ..passes.context import CompileContext
+from ..passes.location import where
+from .verify import IRError, verify
+
+
+class PipelineError(RuntimeError):
+    """A pass failed: one line that names the pass, the op with its ONNX nodes, and the command that reproduces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """CPU seconds of a pass, and how many ops it left."""
+
+    name: str
+    seconds: float
+    ops: int
+
+    def __str__(self) -> str:
+        return f"{self.name:<40} {self.seconds * 1e3:9.1f} ms {self.ops:7} ops"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to run passes.
+
+    verify: check the module after every pass, and not only at the end.
+    dump_dir: write the IR before the first and after every pass to a numbered file there.
+    crash_dir: write the input of a pass that fails there (`dump_dir` serves as well).
+    stop_after: the last pass to run.
+    command: the `stepwell-opt` command, without passes, that makes the module; for the line that reproduces a failure.
+    after: is called with every pass and its result.
+    """
+
+    verify: bool = False
+    dump_dir: Path | None = None
+    crash_dir: Path | None = None
+    stop_after: str | None = None
+    command: str = "stepwell-opt"
+    after: Callable[[ModulePass, ModuleOp], None] | None = field(default=None, compare=False)
+
+
+DEFAULT = Settings()
+
+
+def run(
+    ctx: CompileContext, module: ModuleOp, passes: Sequence[ModulePass], settings: Settings = DEFAULT
+) -> list[Timing]:
+    """Applies the passes in order. Raises `PipelineError`."""
+    passes = _until(passes, settings.stop_after)
+    timings: list[Timing] = []
+    with no_garbage_collection():
+        if settings.dump_dir is not None:
+            _dump(module, settings.dump_dir, 0, "input")
+        for number, this in enumerate(passes, 1):
+            saved = _text(module) if settings.crash_dir or settings.dump_dir else None
+            start = time.process_time()
+            try:
+                this.apply(ctx, module)
+                if settings.verify or number == len(passes):
+                    verify(module)
+            except Exception as error:  # named and raised again
+                raise PipelineError(_failure(error, passes[:number], saved, settings)) from error
+            timings.append(Timing(str(this.spec()), time.process_time() - start, sum(1 for _ in module.walk())))
+            if settings.dump_dir is not None:
+                _dump(module, settings.dump_dir, number, this.name)
+            if settings.after is not None:
+                settings.after(this, module)
+    return timings
+
+
+def _until(passes: Sequence[ModulePass], last: str | None) -> Sequence[ModulePass]:
+    if last is None:
+        return passes
+    names = [this.name for this in passes]
+    if last not in names:
+        raise PipelineError(f"{last}: not a pass of this pipeline; it has {', '.join(dict.fromkeys(names))}")
+    return passes[: names.index(last) + 1]
+
+
+def _failure(error: Exception, passes: Sequence[ModulePass], saved: str | None, settings: Settings) -> str:
+    """One line: pass, op, rule, and how to see it again."""
+    this = passes[-1]
+    command = f"{settings.command} -p {quote(','.join(str(p.spec()) for p in passes))}"
+    folder = settings.crash_dir or settings.dump_dir
+    if saved is not None and folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"before-{this.name}.mlir"
+        path.write_text(saved, encoding="utf-8")
+        command = f"stepwell-opt {quote(str(path))} -p {quote(str(this.spec()))}"
+    return f"{this.name}: {describe(error)}; reproduce with: {command}"
+
+
+def describe(error: Exception) -> str:
+    """What went wrong, on one line; an exception that is not ours is a bug and says its type."""
+    if isinstance(error, IRError):
+        return f"{where(error.op)}: {error.rule}"
+    text = (str(error).strip().splitlines() or [""])[0]
+    ours = type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return text if ours or isinstance(error, DiagnosticException) else f"bug: {type(error).__name__}: {text}"
+
+
+def _text(module: ModuleOp) -> str:
+    from io import StringIO
+
+    from xdsl.printer import Printer
+
+    stream = StringIO()
+    Printer(stream, print_debuginfo=True).print_op(module)
+    return stream.getvalue() + "\n"
+
+
+def _dump(module: ModuleOp, folder: Path, number: int, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{number:02}-{name}.mlir").write_text(_text(module), encoding="utf-8")
+
+
+@contextmanager
+def no_garbage_collection() -> Generator[None]:
+    """IR is all cycles and lives to the end: collecting in between costs a third of the time and frees nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

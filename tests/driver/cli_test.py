@@ -1,0 +1,314 @@
+"""The command line: what it prints, how it fails, what it exits with."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toy_artifact import N, toy_artifact, toy_input, toy_result
+
+from stepwell.driver import cli, commands, errors
+from stepwell.driver.cli import main
+
+pytestmark = pytest.mark.xdist_group("device")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    return toy_artifact().save(tmp_path / "toy.stw")
+
+
+@pytest.fixture
+def x(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", toy_input())
+    return tmp_path / "x.npy"
+
+
+# the form of errors
+
+
+def test_help_names_every_command(run: Run) -> None:
+    code, out, _ = run()
+    assert code == 0
+    for command in ("compile", "run", "compare", "inspect", "targets"):
+        assert f"    {command} " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fly"], "argument COMMAND: invalid choice: 'fly'"),
+        (["run"], "the following arguments are required: MODEL"),
+        (["compile", "m.onnx", "--shape", "x"], "argument --shape: must be INPUT=D0,D1,… in whole numbers (found 'x')"),
+        (["compile", "m.onnx", "--precision", "fp8"], "argument --precision: invalid choice: 'fp8'"),
+        (["targets", "show"], "stepwell targets show: names a target or a .toml file (found none)"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_2(run: Run, arguments: list[str], message: str) -> None:
+    code, out, err = run(*arguments)
+    assert code == errors.USAGE
+    assert out == ""
+    assert err.startswith(f"stepwell: error: {message}")
+    assert err.splitlines()[-1] == f"stepwell: see stepwell {arguments[0]} --help"
+
+
+def test_a_users_problem_exits_with_1_and_one_line_each(run: Run, toy: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_text("?")
+    code, out, err = run("run", toy, "--input", tmp_path / "no.npz", "--input", f"x={tmp_path / 'bad.txt'}")
+    assert (code, out) == (errors.PROBLEM, "")
+    lines = err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith(f"stepwell: error: --input {tmp_path / 'no.npz'}: must name a file")
+    assert lines[1].endswith("must be .npy, .npz or .png (found .txt)")
+
+
+def test_a_fault_of_ours_exits_with_3_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch, toy: Path) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(commands, "run_model", fail)
+    code, _, err = run("run", toy)
+    assert code == errors.INTERNAL
+    assert err.splitlines()[0] == "stepwell: error: KeyError: 'lost'"
+    assert "a fault of Stepwell, not yours; run the command again with --debug" in err
+    assert "Traceback" not in err
+    code, _, err = run("run", toy, "--debug")
+    assert code == errors.INTERNAL
+    assert "Traceback" in err
+
+
+def test_an_error_is_json_if_asked_for(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("inspect", tmp_path / "none.stw", "--json")
+    found = json.loads(out)["error"]
+    assert code == found["exit_code"] == errors.PROBLEM
+    assert found["kind"] == "ArtifactError"
+    assert "No such file or directory" in found["problems"][0]
+    assert found["problems"][0] in err
+
+
+def test_an_interrupt_is_no_fault(run: Run, monkeypatch: pytest.MonkeyPatch, toy: Path) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "run_model", interrupt)
+    assert run("run", toy)[::2] == (errors.PROBLEM, "stepwell: error: interrupted\n")
+
+
+@pytest.mark.parametrize("name", errors.USERS)
+def test_every_error_of_the_table_exists(name: str) -> None:
+    """So that a class that moves is not suddenly a fault of ours."""
+    from importlib import import_module
+
+    module, _, cls = name.rpartition(".")
+    package = "" if module.startswith("xdsl") else "stepwell."
+    found = getattr(import_module(package + module), cls)
+    assert errors.describe(_bare(found)).exit_code == errors.PROBLEM
+
+
+def _bare(cls: type[Exception]) -> Exception:
+    """An error of a class, without what its constructor needs."""
+    return type(cls.__name__, (cls,), {"__init__": lambda self: None, "__str__": lambda self: "a problem"})()
+
+
+# targets
+
+
+def test_targets_are_listed(run: Run) -> None:
+    code, out, _ = run("targets")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["target", "cores", "clock", "fp16", "TOP/s", "GM", "GB/s", "L1"]
+    assert [line.split()[0] for line in out.splitlines()[1:]] == sorted(
+        line.split()[0] for line in out.splitlines()[1:]
+    )
+    assert "edge" in out
+    assert json.loads(run("targets", "--json")[1])["targets"][0]["name"] == "edge"
+
+
+def test_a_target_is_shown(run: Run) -> None:
+    code, out, _ = run("targets", "show", "edge")
+    assert code == 0
+    assert "l1_bytes        1,048,576" in out
+    assert out.splitlines()[-1].startswith("2 cores at 1000 MHz, 16.38 TOP/s in fp16, with fp32")
+
+
+def test_a_users_target_is_validated(run: Run, tmp_path: Path) -> None:
+    from stepwell.runtime.target import TARGETS
+
+    mine = tmp_path / "mine.toml"
+    text = (TARGETS / "edge.toml").read_text(encoding="utf-8")
+    mine.write_text(text)
+    assert run("targets", "validate", mine)[1].startswith(f"{mine}: sound; 2 cores")
+    mine.write_text(text.replace("cores = 2", "cores = 0\ncoers = 2").replace("alignment = 32", "alignment = 33"))
+    code, _, err = run("targets", "validate", mine)
+    assert code == errors.PROBLEM
+    assert "unknown key 'coers'" in err
+    code, _, err = run("targets", "validate", "nosuch")
+    assert (
+        err == "stepwell: error: target 'nosuch': not found; shipped are edge, tiny, or give the path of a .toml file\n"
+    )
+
+
+# run
+
+
+def test_run_computes_and_reports(run: Run, toy: Path, x: Path, tmp_path: Path) -> None:
+    code, out, _ = run("run", toy, "--input", f"x={x}", "-o", tmp_path / "out.npz", "--profile")
+    assert code == 0
+    assert np.array_equal(np.load(tmp_path / "out.npz")["z"], toy_result(toy_input()))
+    lines = out.splitlines()
+    assert lines[0].split() == ["output", "type", "shape", "min", "mean", "max"]
+    assert lines[1].split()[:3] == ["z", "float32", f"1×{N}"]
+    assert "cycles on tiny (1 core)" in out
+    assert "nothing overflowed" in out
+    assert "Add_0" in out
+
+
+def test_run_is_json_if_asked_for(run: Run, toy: Path) -> None:
+    code, out, _ = run("run", toy, "--random", 3, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["outputs"]["z"]["shape"] == [1, N]
+    assert found["cycles"] > 0
+    assert [entry["nodes"] for entry in found["nodes"]] == [["Add_0"], ["Add_1"]]
+    assert found["agreement"] is None
+
+
+def test_overflows_are_told_by_node(run: Run, toy: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "big.npz", x=np.full((1, N), 60000, np.float32))
+    out = run("run", toy, "--input", tmp_path / "big.npz")[1]
+    assert f"overflowed:\n  Add_1: {N} overflows, 0 new NaNs" in out
+
+
+def test_any_interleaving_may_be_picked(run: Run, toy: Path, x: Path) -> None:
+    plain = json.loads(run("run", toy, "--input", f"x={x}", "--json")[1])
+    seeded = json.loads(run("run", toy, "--input", f"x={x}", "--json", "--seed", 5)[1])
+    assert plain == seeded
+
+
+def test_missing_and_wrong_inputs_are_named(run: Run, toy: Path, tmp_path: Path) -> None:
+    code, _, err = run("run", toy)
+    assert code == errors.PROBLEM
+    assert err == (
+        f"stepwell: error: x: must be given, float32[1, {N}] (found nothing); write --input x=FILE, or --random 0\n"
+    )
+    np.savez(tmp_path / "in.npz", x=np.zeros((1, N)), y=np.zeros(2))
+    code, _, err = run("run", toy, "--input", tmp_path / "in.npz")
+    assert code == errors.PROBLEM
+    assert f"x: found float64[1, {N}]; expected float32[1, {N}]; y: no such input; there are x" in err
+
+
+def test_verify_compares_with_onnxruntime(run: Run, toy: Path, x: Path, tmp_path: Path) -> None:
+    code, out, _ = run("run", toy, "--input", f"x={x}", "--verify", toy_onnx(tmp_path, 2.0))
+    assert code == 0
+    assert "against onnxruntime:\n  z: cosine 1.000000" in out
+    code, out, _ = run("run", toy, "--input", f"x={x}", "--verify", toy_onnx(tmp_path, -2.0), "--json")
+    assert code == errors.PROBLEM
+    assert json.loads(out)["agreement"][0]["holds"] is False
+
+
+def toy_onnx(folder: Path, factor: float) -> Path:
+    """What the toy computes, as ONNX: z = (x + w)·factor."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = toy_artifact().weights["w"].astype(np.float32)
+    constants = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array(factor, np.float32), "f")]
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"], "Add_0"), helper.make_node("Mul", ["y", "f"], ["z"], "Mul_0")]
+    x, z = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, N]) for name in "xz")
+    graph = helper.make_graph(nodes, "toy", [x], [z], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "toy.onnx")
+    return folder / "toy.onnx"
+
+
+# inspect
+
+
+def test_inspect_shows_sections_kernels_and_nodes(run: Run, toy: Path) -> None:
+    code, out, _ = run("inspect", toy, "--kernel", "add", "--steps")
+    assert code == 0
+    for text in (
+        " kB, for tiny (1 core), precision fp16",
+        "weights  1 array, 128 B",
+        f"input   x     float32   1×{N}  f16",
+        "add        8   1248   0  384       1         2  Add_0, Add_1",
+        "   1  add     y y z      Add_1",
+        "kernel add\n; launched 2 times; the nodes are those of the first",
+    ):
+        assert text in out
+    (row,) = (line for line in out.splitlines() if "vmap" in line)
+    assert row.split(";")[1].strip() == "Add_0"
+    found = json.loads(run("inspect", toy, "--json")[1])
+    assert found["kernels"][0]["launches"] == 2
+    assert found["steps"][1]["nodes"] == [[], ["Add_1"]]
+
+
+def test_inspect_names_kernels_that_are_not_there(run: Run, toy: Path) -> None:
+    code, _, err = run("inspect", toy, "--kernel", "sub", "--kernel", "mul")
+    assert code == errors.PROBLEM
+    assert err.splitlines() == [
+        "stepwell: error: --kernel sub: no such kernel; there are add",
+        "stepwell: error: --kernel mul: no such kernel; there are add",
+    ]
+
+
+def test_a_damaged_file_is_refused(run: Run, toy: Path) -> None:
+    toy.write_bytes(toy.read_bytes()[:-9])
+    code, _, err = run("run", toy, "--random", 0)
+    assert code == errors.PROBLEM
+    assert err.startswith("stepwell: error: end of the archive: found other bytes; expected the directory's end record")
+
+
+# as a process
+
+
+def test_the_command_starts_quickly_and_loads_little(tmp_path: Path) -> None:
+    code = "import sys; from stepwell.driver.cli import main; main([]); print(*sys.modules)"
+    runs: list[tuple[float, subprocess.CompletedProcess[str]]] = []
+    for _ in range(3):
+        start = time.perf_counter()
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+        runs.append((time.perf_counter() - start, ended))
+    best, done = min(runs, key=lambda run: run[0])
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split("\n")[-2].split()
+    assert not {"numpy", "numba", "onnx", "xdsl", "typer", "rich"} & set(loaded)
+    assert best < 0.5  # 0.05 s where nothing else runs
+
+
+def test_a_closed_pipe_is_no_error(toy: Path) -> None:
+    command = f"{sys.executable} -m stepwell.driver.cli inspect {toy} --kernel add | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_exit_codes_reach_the_shell(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stepwell.driver.cli"]
+    for arguments, code in (["--version"], 0), (["inspect", "nothing.stw"], 1), (["fly"], 2):
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+
+
+def test_shapes_are_read() -> None:
+    assert cli.parse_shape("x=1,3,48,320") == ("x", (1, 3, 48, 320))
+    assert cli.parse_shape("a=b=2") == ("a=b", (2,))
+    assert cli.parse_shape("x=") == ("x", ())

@@ -1,0 +1,135 @@
+// What the verifier refuses, by its message; one module each.
+
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+// CHECK: must broadcast together (found 2×3, 4)
+builtin.module {
+  func.func @main(%0: tensor<2x3xf32>, %1: tensor<4xf32>) {
+    %2 = graph.add %0, %1 : (tensor<2x3xf32>, tensor<4xf32>) -> tensor<2x3xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: result has shape 3, its operands give 2
+builtin.module {
+  func.func @main(%0: tensor<2xf32>) {
+    %1 = graph.exp %0 : (tensor<2xf32>) -> tensor<3xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: the contracted axes agree (found 3 and 4)
+builtin.module {
+  func.func @main(%0: tensor<2x3xf32>, %1: tensor<4x5xf32>) {
+    %2 = graph.matmul %0, %1 : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: the bias is a tensor<4xf32> (found tensor<5xf32>)
+builtin.module {
+  func.func @main(%0: tensor<2x3xf32>, %1: tensor<3x4xf32>, %2: tensor<5xf32>) {
+    %3 = graph.matmul %0, %1, %2 : (tensor<2x3xf32>, tensor<3x4xf32>, tensor<5xf32>) -> tensor<2x4xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: the packed weight is [144, outputs] (found [72, 5])
+builtin.module {
+  func.func @main(%0: tensor<1x8x8x8xf32>, %1: tensor<72x5xf32>) {
+    %2 = graph.conv2d %0, %1 {kernel = [3, 3], strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1], channels = 8} : (tensor<1x8x8x8xf32>, tensor<72x5xf32>) -> tensor<1x6x6x5xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: the window fits into the padded operand (found 9 taps over 8)
+builtin.module {
+  func.func @main(%0: tensor<1x3x8x8xf32>, %1: tensor<5x3x9x9xf32>) {
+    %2 = graph.conv %0, %1 {kernel = [9, 9], strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1], groups = 1} : (tensor<1x3x8x8xf32>, tensor<5x3x9x9xf32>) -> tensor<1x5x1x1xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: keeps the number of elements
+builtin.module {
+  func.func @main(%0: tensor<2x3xf32>) {
+    %1 = graph.reshape %0 {shape = [5]} : (tensor<2x3xf32>) -> tensor<5xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: elements keep their type (found f16, f32)
+builtin.module {
+  func.func @main(%0: tensor<2x3xf32>) {
+    %1 = graph.transpose %0 {perm = [1, 0]} : (tensor<2x3xf32>) -> tensor<3x2xf16>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: a slice lies inside its axis of 5 (found 3 elements from 1 by 2)
+builtin.module {
+  func.func @main(%0: tensor<5xf32>) {
+    %1 = graph.slice %0 {starts = [1], sizes = [3], steps = [2]} : (tensor<5xf32>) -> tensor<3xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: at most 64 elements stand in text (found 65); use graph.weight
+builtin.module {
+  func.func @main() {
+    %0 = graph.constant dense<0.0> : tensor<65xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: 16 or more hexadecimal digits
+builtin.module {
+  func.func @main() {
+    %0 = graph.weight "xyz" : tensor<65xf32>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: results have the yielded types (found tensor<4xf16>; tensor<4xf32>)
+builtin.module {
+  func.func @main(%0: tensor<4xf32>) {
+    %1 = graph.kernel(%a = %0) : (tensor<4xf32>) -> tensor<4xf16> {
+      graph.yield %a : tensor<4xf32>
+    }
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: the body ends with graph.yield
+builtin.module {
+  func.func @main(%0: tensor<4xf32>) {
+    %1 = graph.kernel(%a = %0) : (tensor<4xf32>) -> tensor<4xf32> {
+      %2 = graph.relu %a : (tensor<4xf32>) -> tensor<4xf32>
+    }
+    func.return
+  }
+}

@@ -1,0 +1,5 @@
+// RUN: stepwell-opt %s | filecheck %s
+
+// CHECK: builtin.module {
+builtin.module {
+}

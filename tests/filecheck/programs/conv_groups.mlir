@@ -1,0 +1,12 @@
+// Groups of several channels.
+
+// RUN-LEVELS: seed=35; precision=fp32; tolerance=2
+
+builtin.module {
+  func.func @main(%x: tensor<1x12x6x7xf32>) -> tensor<1x9x6x7xf32> {
+    %0 = graph.weight "5eed000000000001" : tensor<9x4x3x3xf32>
+    %1 = graph.weight "5eed000000000002" : tensor<9xf32>
+    %2 = graph.conv %x, %0, %1 {kernel = [3, 3], strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1], groups = 3} : (tensor<1x12x6x7xf32>, tensor<9x4x3x3xf32>, tensor<9xf32>) -> tensor<1x9x6x7xf32>
+    func.return %2 : tensor<1x9x6x7xf32>
+  }
+}

@@ -1,0 +1,10 @@
+// One value as two results.
+
+// RUN-LEVELS: fails=an output is written by a kernel
+
+builtin.module {
+  func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+    %0 = graph.relu %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
+    func.return %0, %0 : tensor<4x6xf32>, tensor<4x6xf32>
+  }
+}

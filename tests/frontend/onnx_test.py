@@ -1,0 +1,251 @@
+"""The importer: what it folds, keeps and refuses, and the words it refuses with."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from graph_tools import only_function
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import ModelWriter, mlp, node_model
+from xdsl.dialects.builtin import ArrayAttr, NameLoc, StringAttr
+
+from stepwell.dialects.evaluate import evaluate
+from stepwell.dialects.graph.constants import ConstantOp, WeightOp
+from stepwell.frontend.onnx import ImportProblems, ModelFileError, import_onnx, supported
+
+Array = NDArray[Any]
+
+
+def model_of(
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, Any],
+    outputs: dict[str, Any],
+    initializers: dict[str, Array] | None = None,
+    opset: int = 17,
+    kind: int = TensorProto.FLOAT,
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "made",
+        [helper.make_tensor_value_info(name, kind, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, type_, None) for name, type_ in outputs.items()],
+        [numpy_helper.from_array(value, name) for name, value in (initializers or {}).items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def relu(shape: list[Any]) -> onnx.ModelProto:
+    return model_of([helper.make_node("Relu", ["x"], ["y"], "relu")], {"x": shape}, {"y": TensorProto.FLOAT})
+
+
+def problems(model: onnx.ModelProto, **options: Any) -> tuple[str, ...]:
+    with pytest.raises(ImportProblems) as caught:
+        import_onnx(model, **options)
+    return caught.value.problems
+
+
+def names_of_ops(model: onnx.ModelProto, **options: Any) -> list[str]:
+    module, _ = import_onnx(model, **options)
+    module.verify()
+    *ops, last = only_function(module).body.block.ops
+    assert last.name == "func.return"
+    return [op.name.removeprefix("graph.") for op in ops]
+
+
+# files ----------------------------------------------------------------------------------------------------------------
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"none\.onnx: a model is a file \(found nothing\); check the path"):
+        import_onnx(tmp_path / "none.onnx")
+    with pytest.raises(ModelFileError, match="found a folder"):
+        import_onnx(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "an ONNX file is not empty"),
+        (b"this is a text and no model at all", "cannot be read as ONNX"),
+        (mlp().SerializeToString()[:5000], "cannot be read as ONNX"),
+        (b"\x08\x08", "an ONNX model has a graph with outputs"),
+    ],
+)
+def test_a_broken_file_is_one_clear_error(data: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError) as caught:
+        import_onnx(path)
+    assert message in str(caught.value)
+    assert "fetch or export it again" in str(caught.value)
+
+
+def test_external_data_is_mapped(tmp_path: Path) -> None:
+    model = mlp()
+    path = tmp_path / "model.onnx"
+    onnx.save_model(copy.deepcopy(model), path, save_as_external_data=True, location="data.bin", size_threshold=256)
+    module, weights = import_onnx(path)
+    x = np.ones((4, 64), np.float32)
+    inside, held = import_onnx(model)
+    np.testing.assert_array_equal(evaluate(module, [x], weights)[0], evaluate(inside, [x], held)[0])
+    assert not all(weights.get(handle).flags.owndata for handle in weights)
+    (tmp_path / "data.bin").unlink()
+    with pytest.raises(ModelFileError, match="external data lies beside the model"):
+        import_onnx(path)
+
+
+# shapes ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("extent", ["N", "?", -1, 0, None])
+def test_a_dynamic_axis_needs_a_shape(extent: Any) -> None:
+    (problem,) = problems(relu([extent, 3]))
+    assert problem.startswith("x: axis 0 has a static extent (found ")
+    assert 'give shapes={"x": [<' in problem
+    assert names_of_ops(relu([extent, 3]), shapes={"x": [2, 3]}) == ["relu"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"x": [2]}, "x: the shape has 2 axes (found 1)"),
+        ({"x": [2, 4]}, "x: axis 1 is fixed at 3 by the model (found 4)"),
+        ({"x": [0, 3]}, "x: axis 0 has an extent of 1 or more (found 0)"),
+        ({"x": [2, 3], "z": [1]}, "z: shapes name inputs of the model (found none of this name); its inputs are x"),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_named(shapes: dict[str, list[int]], message: str) -> None:
+    assert problems(relu(["N", 3]), shapes=shapes)[0].startswith(message)
+
+
+# folding --------------------------------------------------------------------------------------------------------------
+def test_shape_arithmetic_leaves_nothing() -> None:
+    w = ModelWriter()
+    shape = w.node("Shape", "x")
+    batch = w.node("Gather", shape, w.constant(np.array([0])), axis=0)
+    rest = w.node("Slice", shape, w.constant(np.array([1])), w.constant(np.array([3])))
+    size = w.node("ReduceProd", rest, keepdims=1)
+    target = w.node("Concat", batch, w.node("Cast", size, to=TensorProto.INT64), axis=0)
+    model = w.model({"x": ["N", 3, 4]}, [w.node("Reshape", "x", target)])
+    assert names_of_ops(model, shapes={"x": [2, 3, 4]}) == ["reshape"]
+
+
+def test_constants_are_computed() -> None:
+    w = ModelWriter()
+    mask = w.node(
+        "ConstantOfShape", w.constant(np.array([2, 2])), value=numpy_helper.from_array(np.ones(1, np.float32))
+    )
+    triangle = w.node("Trilu", mask, upper=0)  # by onnx's reference
+    scale = w.node("Sqrt", w.constant(np.float32(16)))
+    model = w.model({"x": [2, 2]}, [w.node("Add", "x", w.node("Div", triangle, scale))])
+    module, weights = import_onnx(model)
+    assert names_of_ops(model) == ["constant", "add"]
+    x = np.zeros((2, 2), np.float32)
+    np.testing.assert_array_equal(evaluate(module, [x], weights)[0], np.tril(np.full((2, 2), 0.25, np.float32)))
+
+
+def test_small_constants_stand_in_the_text_and_large_ones_in_the_store() -> None:
+    small, large = np.ones(64, np.float32), np.ones(65, np.float32)
+    nodes = [
+        helper.make_node("Add", ["x", "c"], ["y"]),
+        helper.make_node("Add", ["z", "d"], ["w"]),
+        helper.make_node("Mul", ["w", "e"], ["v"]),
+    ]
+    outputs = {"y": TensorProto.FLOAT, "v": TensorProto.FLOAT}
+    model = model_of(nodes, {"x": [64], "z": [65]}, outputs, {"c": small, "d": large, "e": large.copy()})
+    module, weights = import_onnx(model)
+    ops = list(only_function(module).body.block.ops)
+    assert [type(op) for op in ops if isinstance(op, ConstantOp | WeightOp)] == [ConstantOp, WeightOp]
+    assert len(weights) == 1  # equal arrays are one
+
+
+# names and types at the border ---------------------------------------------------------------------------------------
+def test_inputs_and_outputs_keep_their_names() -> None:
+    module, _ = import_onnx(relu([2, 3]))
+    function = only_function(module)
+    assert function.sym_name.data == "main"
+    assert function.attributes["input_names"] == ArrayAttr([StringAttr("x")])
+    assert function.attributes["output_names"] == ArrayAttr([StringAttr("y")])
+
+
+def test_every_op_has_the_unique_name_of_its_node() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Relu", ["a"], ["b"], "twin")]
+    nodes += [helper.make_node("Exp", ["b"], ["c"], "twin"), helper.make_node("Neg", ["c"], ["y"])]
+    module, _ = import_onnx(model_of(nodes, {"x": [2]}, {"y": TensorProto.FLOAT}))
+    locations = [op.location for op in only_function(module).body.block.ops][:-1]
+    assert [loc.parameters[0] for loc in locations if isinstance(loc, NameLoc)] == [
+        StringAttr(name) for name in ("Relu_0", "twin", "twin_2", "Neg_3")
+    ]
+
+
+def test_integers_of_64_bits_are_narrow_inside() -> None:
+    node = [helper.make_node("Add", ["x", "c"], ["y"])]
+    model = model_of(node, {"x": [3]}, {"y": TensorProto.INT64}, {"c": np.array([1, 2, 3])}, kind=TensorProto.INT64)
+    assert names_of_ops(model) == ["cast", "constant", "add", "cast"]
+    module, weights = import_onnx(model)
+    (found,) = evaluate(module, [np.array([10, 20, 30])], weights)
+    assert found.dtype == np.int64
+    assert found.tolist() == [11, 22, 33]
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.array([1, 2, 2**40]), "c"))
+    assert problems(model)[0].startswith("Add_0: integers fit 32 bits (found 1 to 1099511627776)")
+
+
+# problems -------------------------------------------------------------------------------------------------------------
+def test_all_problems_are_reported_at_once() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], "fine"),
+        helper.make_node("LSTM", ["a", "w", "w"], ["b"], "first"),
+        helper.make_node("Add", ["b", "a"], ["c"], "depends on first"),
+        helper.make_node("Frobnicate", ["c"], ["d"], "second", domain="my.own"),
+        helper.make_node("Add", ["a", "w"], ["e"], "third"),
+        helper.make_node("Loop", ["", "", "d"], ["y"], "fourth", body=relu([2]).graph),
+    ]
+    model = model_of(nodes, {"x": [2, 3]}, {"y": TensorProto.FLOAT}, {"w": np.ones(7, np.float32)})
+    found = problems(model)
+    assert len(found) == 4
+    assert found[0].startswith("first: LSTM is not supported (found ai.onnx, opset 17); ")
+    assert found[1].startswith("second: Frobnicate is not supported (found my.own, opset 0); ")
+    assert found[2].startswith("third: operands must broadcast together (found 2×3, 7); ")
+    assert found[3] == (
+        "fourth: Loop is not supported (found ai.onnx, opset 17); export the model without control flow"
+    )
+    with pytest.raises(ImportProblems, match="the model has 4 problems, nothing was imported:\n  first: "):
+        import_onnx(model)
+
+
+X = np.ones((1, 2, 4, 4), np.float32)
+I64 = np.int64
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (node_model("Mul", [X, X], {"broadcast": 1}, 6), "Mul is supported in opsets 7 to now (found ai.onnx, opset"),
+        (node_model("MaxPool", [X], {"kernel_shape": [2, 2]}, 12, outputs=2), "has one output (found a use of 'y1')"),
+        (node_model("Reshape", [X, np.array([2, 16])]), "the shape must be a constant (input 1 is computed)"),
+        (node_model("Pad", [X], {"mode": "reflect"}, 13, [np.ones(8, I64)]), "(found mode = reflect)"),
+        (node_model("Gelu", [X], {"approximate": "tanh"}, 20), "GELU is the exact one"),
+        (node_model("Cast", [X], {"to": TensorProto.DOUBLE}), "(found a cast to DOUBLE)"),
+        (node_model("Conv", [X], {}, 17, [np.ones((2, 3, 2, 2), np.float32)]), "(found 2 channels,"),
+        (node_model("Abs", [X.astype(np.float64)]), "x0: inputs hold f32, f16"),
+        (
+            node_model("Gather", [X], {"axis": 2}, 17, [np.array([0, 2, 1, 3] * 9)]),
+            "constant indices make up to 16 slices",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_form_does_not_support_is_said(model: onnx.ModelProto, message: str) -> None:
+    (problem,) = problems(model)
+    assert message in problem
+    assert "; " in problem
+
+
+def test_a_value_that_no_one_defines_is_named() -> None:
+    model = model_of([helper.make_node("Relu", ["nowhere"], ["y"], "r")], {"x": [2]}, {"y": TensorProto.FLOAT})
+    assert problems(model) == ("r: values are defined before use (found no 'nowhere'); check the model",)
+
+
+def test_the_table_of_operators_names_opsets() -> None:
+    table = supported()
+    assert table["Add"] == "7 …"
+    assert {"Conv", "Softmax", "Shape", "Squeeze", "Constant"} <= table.keys()
