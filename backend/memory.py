@@ -1,7 +1,7 @@
 """Places for the temporaries of a plan in global memory.
 
-A temporary lives from its first writer to its last reader; two that live at the same time must not overlap. Several greedy orders are
-tried; the search stops at the lower bound, the largest number of bytes alive at once.
+A temporary lives from its first writer to its last reader; two that live at the same time must not overlap. Several
+greedy orders are tried; the search stops at the lower bound, the largest number of bytes alive at once.
 """
 
 from collections.abc import Callable, Sequence

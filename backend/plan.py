@@ -1,7 +1,9 @@
-"""The plan of a module: where each tensor lies in global memory, and the launches in order; together with the kernels, an artifact.
+"""The plan of a module: where each tensor lies in global memory, and the launches in order; together with the kernels,
+an artifact.
 
-The function `main` after `graph-to-tile` holds constants, reshapes (which move nothing), launches and a return. A value's *storage* is an input, a weight,
-or a temporary; a reshape shares its operand's. Temporaries get places by their lives (`backend/memory.py`).
+The function `main` after `graph-to-tile` holds constants, reshapes (which move nothing), launches and a return. A
+value's *storage* is an input, a weight, or a temporary; a reshape shares its operand's. Temporaries get places by
+their lives (`backend/memory.py`).
 """
 
 import math
@@ -24,15 +26,11 @@ from ..runtime.target import Target
 from .errors import BackendError, place
 from .memory import Interval, plan_memory
 
-_BORDERS = {
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f32": "float32",
-    "i8": "int8",
-    "u8": "uint8",
-    "i32": "int32",
+_NUMPY = {
+    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "i8": "int8", "u8": "uint8", "i32": "int32", "i64": "int64",
     "b8": "bool",
-}
+}  # fmt: skip
+"""numpy's names of the types that callers see."""
 
 
 @dataclass
@@ -47,6 +45,8 @@ class Storage:
     last: int = 0
     border: str = ""
     value: Array | None = None
+    same_as: int | None = None
+    """Another storage whose bytes these are."""
 
     @property
     def nbytes(self) -> int:
@@ -59,7 +59,6 @@ class _Planner:
 
     store: WeightStore
     kernels: Mapping[str, int]
-    slots: Mapping[str, Sequence[tuple[str, ...]]]
     storages: list[Storage] = field(default_factory=list[Storage])
     of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     calls: list[tuple[LaunchOp, list[int]]] = field(default_factory=list[tuple[LaunchOp, list[int]]])
@@ -110,26 +109,31 @@ def build_artifact(
     cores: int,
     binding: Mapping[str, int],
     metadata: Metadata,
+    linked: bool = True,
 ) -> Artifact:
     """The artifact of a module whose kernels are compiled; `slots` has the ONNX nodes of each kernel's slots.
 
     Raises `BackendError` for an output that no launch writes.
     """
     main = next(op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
-    planner = _Planner(store, {kernel.name: n for n, kernel in enumerate(kernels)}, slots)
+    planner = _Planner(store, {kernel.name: n for n, kernel in enumerate(kernels)})
     inputs, outputs = names_of(main)
-    for name, argument in zip(inputs, main.body.block.args, strict=True):
-        dtype = dtype_name(argument)
-        planner.add(argument, Storage(name, "input", dtype, shape(argument), 0, 0, _BORDERS[dtype]))
+    for name, argument, border in zip(inputs, main.body.block.args, _borders(main, "input_borders"), strict=True):
+        planner.add(argument, Storage(name, "input", dtype_name(argument), shape(argument), border=border))
     for op in main.body.block.ops:
         planner.visit(op)
     results = _mark_outputs(planner, main, outputs)
     tensors, arena = _place(planner.storages)
+    first = {op.callee: op for op, _ in reversed(planner.calls)}
     steps = tuple(
-        Launch(planner.kernels[op.callee], tuple(TensorRef(n) for n in arguments), nodes_of(op, slots))
+        Launch(
+            planner.kernels[op.callee],
+            tuple(TensorRef(n) for n in arguments),
+            nodes_of(op, slots[op.callee], first[op.callee]),
+        )
         for op, arguments in planner.calls
     )
-    plan = Plan(binding, arena, steps, tuple(range(len(inputs))), tuple(results))
+    plan = Plan(binding, arena, steps, tuple(range(len(inputs))), tuple(results), linked)
     weights = {s.name: s.value for s in planner.storages if s.value is not None}
     return Artifact(target, tuple(kernels), tuple(tensors), weights, (plan,), metadata, cores)
 
@@ -146,31 +150,39 @@ def names_of(main: FuncOp) -> tuple[list[str], list[str]]:
     return read("input_names", len(main.function_type.inputs)), read("output_names", len(main.function_type.outputs))
 
 
+def _borders(main: FuncOp, key: str) -> list[str]:
+    """The element types that callers see, as numpy calls them."""
+    found = main.attributes.get(key)
+    if isinstance(found, ArrayAttr):
+        return [_NUMPY[item.data] for item in found if isinstance(item, StringAttr)]
+    last = main.body.block.last_op
+    assert last is not None
+    return [_NUMPY[dtype_name(value)] for value in (main.body.block.args if key == "input_borders" else last.operands)]
+
+
 def _mark_outputs(planner: _Planner, main: FuncOp, names: Sequence[str]) -> list[int]:
+    """Makes the storages of returned values outputs; one that is an input, or returned before, gets a second name."""
     returned = main.body.block.last_op
     assert returned is not None
     results: list[int] = []
-    for name, value in zip(names, returned.operands, strict=True):
+    for name, value, border in zip(names, returned.operands, _borders(main, "output_borders"), strict=True):
         n = planner.of[value]
         storage = planner.storages[n]
-        if storage.role != "temp":
-            raise BackendError(
-                f"output {name}: it is {storage.role} {storage.name} itself; an output is written by a kernel"
-            )
-        storage.name, storage.role, storage.border, storage.shape = (
-            name,
-            "output",
-            _BORDERS[storage.dtype],
-            shape(value),
-        )
         storage.last = len(planner.calls)
-        results.append(n)
+        if storage.role == "weight":
+            raise BackendError(f"output {name}: it is a constant; the pass border copies it")
+        if storage.role == "temp":
+            storage.name, storage.role, storage.border, storage.shape = name, "output", border, shape(value)
+            results.append(n)
+        else:
+            results.append(len(planner.storages))
+            planner.storages.append(Storage(name, "output", storage.dtype, shape(value), border=border, same_as=n))
     return results
 
 
 def _place(storages: Sequence[Storage]) -> tuple[list[Tensor], int]:
     """Offsets: the arena (inputs, outputs, temporaries), then the weights."""
-    arena = [n for n, s in enumerate(storages) if s.role != "weight"]
+    arena = [n for n, s in enumerate(storages) if s.role != "weight" and s.same_as is None]
     # Inputs are there before the first step; every role shares the arena by its life.
     offsets, size = plan_memory(
         [Interval(storages[n].nbytes, storages[n].first, storages[n].last) for n in arena], ALIGNMENT
@@ -181,18 +193,24 @@ def _place(storages: Sequence[Storage]) -> tuple[list[Tensor], int]:
         if storage.role == "weight":
             places[n] = end
             end += -(-storage.nbytes // ALIGNMENT) * ALIGNMENT
+        elif storage.same_as is not None:
+            places[n] = places[storage.same_as]
     return [Tensor(s.name, s.dtype, s.shape, s.role, places[n], s.border) for n, s in enumerate(storages)], size
 
 
-def nodes_of(op: LaunchOp, slots: Mapping[str, Sequence[tuple[str, ...]]]) -> tuple[tuple[str, ...], ...]:
-    """For each slot of the launched kernel the ONNX nodes of *this* launch."""
-    own = op.attributes.get("nodes")
-    table = slots[op.callee]
-    if not isinstance(own, ArrayAttr):
-        return tuple(tuple(names) for names in table)
-    bound = [
-        tuple(name.data for name in entry if isinstance(name, StringAttr))
-        for entry in own
-        if isinstance(entry, ArrayAttr)
-    ]
-    return tuple(bound[n] if n < len(bound) else tuple(table[n]) for n in range(len(table)))
+def nodes_of(op: LaunchOp, table: Sequence[tuple[str, ...]], first: LaunchOp) -> tuple[tuple[str, ...], ...]:
+    """For each slot of the launched kernel the ONNX nodes of *this* launch.
+
+    `table` has the nodes of each slot in the kernel's `first` launch; launches list the nodes of their operators in
+    the same order.
+    """
+    here, there = _operators(op), _operators(first)
+    if len(here) != len(there):
+        return tuple(table)
+    return tuple(here[there.index(names)] if names in there else () for names in table)
+
+
+def _operators(op: LaunchOp) -> list[tuple[str, ...]]:
+    found = op.attributes.get("nodes")
+    entries = [entry for entry in found if isinstance(entry, ArrayAttr)] if isinstance(found, ArrayAttr) else []
+    return [tuple(name.data for name in entry if isinstance(name, StringAttr)) for entry in entries]

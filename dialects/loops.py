@@ -1,6 +1,8 @@
-"""A loop nest as data: what an operator does, independent of any machine. Fusion, tiling and cost read it; nothing else defines them.
+"""A loop nest as data: what an operator does, independent of any machine. Fusion, tiling and cost read it; nothing else
+defines them.
 
-A nest runs over `bounds`. Each operand is read, and the result written, at an index that is affine in the loop indices:
+A nest runs over `bounds`. Each operand is read, and the result written, at an index that is affine in the loop
+indices:
 
     matmul [m,k]·[k,n]   bounds (m, n, k)   a: (d0, d2)  b: (d2, d1)   out: (d0, d1)   MultiplyAdd
     add x[b,s,c] + y[c]  bounds (b, s, c)   x: (d0, d1, d2)  y: (d2)   out: (d0, d1, d2)   Map("add")
@@ -30,10 +32,12 @@ IndexMap = tuple[Axis, ...]
 
 
 def axis(dim: int, coef: int = 1, offset: int = 0) -> Axis:
+    """The index coef·d[dim] + offset."""
     return Axis(((dim, coef),), offset)
 
 
 def identity(rank: int) -> IndexMap:
+    """Each axis at its own dimension."""
     return tuple(axis(dim) for dim in range(rank))
 
 
@@ -60,7 +64,8 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class MultiplyAdd:
-    """a·b summed over the dimensions that the output map does not use, then bias (a third operand), in f32 (docs/numerics.md §5)."""
+    """a·b summed over the dimensions that the output map does not use, then bias (a third operand), in f32
+    (docs/numerics.md §5)."""
 
     depthwise: bool = False
 
@@ -78,7 +83,7 @@ Kernel = Map | Reduce | MultiplyAdd | Window
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:
-    """One operator. A position that an input's map puts outside the input (padding) reads the kernel's neutral value."""
+    """One operator. A position that a map puts outside its input (padding) reads the kernel's neutral value."""
 
     bounds: tuple[int, ...]
     inputs: tuple[IndexMap, ...]

@@ -33,6 +33,7 @@ def compile(
     precision: str = "fp16",
     cores: int | None = None,
     weights: str | Path | None = None,
+    linked: bool = True,
     keep_ir: bool = False,
     settings: "Settings | None" = None,
     on_stage: Callable[[str], None] | None = None,
@@ -41,15 +42,16 @@ def compile(
     """An ONNX model (path, bytes, proto), or a module or IR text (path) of any level, compiled for a target.
 
     `shapes` gives inputs their sizes; `weights` is the file with the arrays that IR text names; `cores` uses fewer than
-    the target has; `keep_ir` stores the IR of each stage in the artifact; other options go to the passes that have
-    them. Raises errors of the user that name nodes and say what to do: `CommandError`, `PipelineError`, `TargetError`,
+    the target has; `linked` False puts a barrier before each launch; `keep_ir` stores the IR of each stage in the
+    artifact; other options go to the passes that have them. Raises errors of the user that name nodes and say what to
+    do: `CommandError`, `PipelineError`, `TargetError`,
     and those of the importer.
     """
     from .compilation import advance, link, options_of, start
 
     work = start(model, target=target, shapes=shapes, cores=cores, weights=weights)
     advance(work, "npu", options_of(precision, cores, options), settings, on_stage, keep_ir)
-    return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores)
+    return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores, linked)
 
 
 def lower(

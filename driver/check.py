@@ -1,7 +1,7 @@
 """`stepwell check`: what the happens-before checker says of all launches of a model, with the ONNX nodes."""
 
 import argparse
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..runtime import checker
@@ -9,7 +9,7 @@ from ..runtime.artifact import Artifact
 from ..runtime.checker import Finding, Place
 from ..runtime.generator import launch_registers
 from ..runtime.plan import ALIGNMENT
-from ..runtime.profile import addresses
+from ..runtime.segments import Segment, segments
 from .commands import artifact_of
 from .errors import PROBLEM
 from .progress import Progress
@@ -33,12 +33,8 @@ def check_artifact(artifact: Artifact) -> checker.Report:
     """The checker's report on the launches of the first plan: inputs and weights are there before, outputs after."""
     plan, cores = artifact.plans[0], artifact.cores or artifact.target.cores
     launches = [
-        checker.Launch(
-            artifact.kernels[step.kernel].program,
-            launch_registers(addresses(step, artifact, 0), cores, step.l1, step.ub, step.token),
-            artifact.kernels[step.kernel].name,
-        )
-        for step in plan.steps
+        checker.Launch(s.program, launch_registers(s.arguments, cores, s.l1, s.ub, s.token), str(number))
+        for number, s in enumerate(segments(artifact, plan, 0))
     ]
     return checker.check_launches(
         launches,
@@ -54,31 +50,49 @@ def _bytes(artifact: Artifact, *roles: str) -> list[tuple[int, int]]:
     return [(t.offset, t.offset + t.nbytes) for t in artifact.tensors if t.role in roles and t.nbytes]
 
 
-def nodes_of(artifact: Artifact, place: Place) -> Sequence[str]:
-    """The ONNX nodes of an instruction, in the first launch of its kernel."""
-    for step in artifact.plans[0].steps:
-        if artifact.kernels[step.kernel].name == place.kernel:
-            return step.nodes[place.slot] or tuple(dict.fromkeys(name for slot in step.nodes for name in slot))
-    return ()
+@dataclass(frozen=True, slots=True)
+class Where:
+    """An instruction of a finding in the model's terms."""
+
+    kernel: str
+    launch: int
+    nodes: tuple[str, ...]
+
+
+def where(artifact: Artifact, place: Place) -> Where:
+    """The launch, the kernel and the ONNX nodes of an instruction."""
+    segment: Segment = segments(artifact, artifact.plans[0], 0)[int(place.kernel)]
+    number = segment.launch_of(place.row)
+    step = artifact.plans[0].steps[number]
+    whole = tuple(dict.fromkeys(name for slot in step.nodes for name in slot))
+    return Where(artifact.kernels[step.kernel].name, number, tuple(segment.nodes[place.slot]) or whole)
 
 
 def _places(artifact: Artifact, finding: Finding) -> list[str]:
     """A line for each instruction of a finding that serves known nodes."""
+    places = [(place, where(artifact, place)) for place in (finding.before, finding.place) if place is not None]
     return [
-        f"  kernel {place.kernel}, row {place.row} is of {names(nodes)}"
-        for place in (finding.before, finding.place)
-        if place is not None and (nodes := nodes_of(artifact, place))
+        f"  row {place.row}, kernel {found.kernel} (launch {found.launch}), is of {names(found.nodes)}"
+        for place, found in places
+        if found.nodes
     ]
 
 
 def _data(artifact: Artifact, finding: Finding) -> dict[str, Any]:
-    places = [place for place in (finding.before, finding.place) if place is not None]
+    places = [(place, where(artifact, place)) for place in (finding.before, finding.place) if place is not None]
     return {
         "kind": finding.kind,
         "text": finding.text,
         "places": [
-            {"kernel": p.kernel, "core": p.core, "row": p.row, "instruction": p.text, "engine": p.engine,
-             "nodes": list(nodes_of(artifact, p))}
-            for p in places
+            {
+                "kernel": found.kernel,
+                "launch": found.launch,
+                "core": place.core,
+                "row": place.row,
+                "instruction": place.text,
+                "engine": place.engine,
+                "nodes": list(found.nodes),
+            }
+            for place, found in places
         ],
-    }  # fmt: skip
+    }

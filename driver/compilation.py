@@ -231,7 +231,7 @@ def _command(command: str, passed: Sequence[pipeline.Stage], options: Mapping[st
     return f"{made} && stepwell-opt before.mlir --weights before.safetensors{target}"
 
 
-def link(work: Compilation, options: Mapping[str, str], cores: int | None) -> Artifact:
+def link(work: Compilation, options: Mapping[str, str], cores: int | None, linked: bool = True) -> Artifact:
     """The artifact of a module of the npu dialect."""
     compiled = [encode_kernel(op) for op in work.module.ops if isinstance(op, npu.KernelOp)]
     slots = {kernel.name: [tuple(node_names(place)) for place in kernel.slot_locations] for kernel in compiled}
@@ -245,6 +245,7 @@ def link(work: Compilation, options: Mapping[str, str], cores: int | None) -> Ar
         cores or work.target.cores,
         _binding(origin.shapes),
         Metadata(origin.name, options, origin.metadata),
+        linked,
     )
     return replace(artifact, debug=work.ir)
 

@@ -27,12 +27,26 @@ from .tiling.window import tile_window
 
 @dataclass(frozen=True)
 class GraphToTile(ModulePass):
-    """Writes each kernel function as loops over on-chip tiles; `cores` uses fewer cores than the target has, `variant` takes another tiling than the best.
+    """Writes each kernel function as loops over on-chip tiles.
 
-    func.func private @k0(%x: tensor<1000x64xf16>) -> tensor<1000x64xf16> {      tile.kernel @k0(%x: !tile.buffer<64000xf16, gm>, %y: …) {
-      %y = graph.relu %x : …                                                ⟶      tile.for %m = 0 to "1000" step 250 {
-      func.return %y                                                                 load, map relu, store
-    }                                                                              }
+    `cores` uses fewer cores than the target has; `variant` takes another tiling than the best.
+
+        func.func private @k0(%x: tensor<1000x64xf16>) -> tensor<1000x64xf16> {
+          %y = graph.relu %x : (tensor<1000x64xf16>) -> tensor<1000x64xf16>
+          func.return %y : tensor<1000x64xf16>
+        }
+
+    becomes
+
+        tile.kernel @k0(%x: !tile.buffer<64000xf16, gm>, %y: !tile.buffer<64000xf16, gm>) {
+          tile.for %m = 0 to "clamp(64000 - 32000*core, 32000)" step 8000 {
+            %t = tile.alloc : !tile.buffer<8000xf16, ub, 2>
+            tile.load %t["0" : 1], %x["i0 + 32000*core" : 1] extents ["8000"] at (%m)
+            %u = tile.alloc : !tile.buffer<8000xf16, ub, 2>
+            tile.map %u["0" : 1], %t["0" : 1] extents ["8000"] fields {fn = "relu"}
+            tile.store %y["i0 + 32000*core" : 1], %u["0" : 1] extents ["8000"] at (%m)
+          }
+        }
     """
 
     name = "graph-to-tile"

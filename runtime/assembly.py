@@ -1,6 +1,7 @@
 """Assembly text: one row a line, `name field=expression …`, loops indented. Reads back to the same rows.
 
-load dst=ring(0, 0, 2)*8192 space=l1 src=r0 + 16384*i0 n3=clamp(100 - 64*i0, 64) n4=128 esize=2 d3=256 s3=256 s4=2   ; slot 3
+load dst=ring(0, 0, 2)*8192 space=l1 src=r0 + 16384*i0 n3=clamp(100 - 64*i0, 64) n4=128 esize=2 d3=256 s3=256 s4=2   ;
+slot 3
 """
 
 import re
@@ -60,7 +61,7 @@ def disassemble(program: Program) -> str:
 
 
 def assemble(text: str) -> Program:
-    """Reads assembly text; blank lines and `;` comments are skipped. Raises one `ProgramError` listing each bad line."""
+    """Reads assembly text; blank lines and `;` comments are skipped. Raises one `ProgramError` with each bad line."""
     rows: list[Row] = []
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,11 +1,14 @@
 """Programs as rows of field expressions, and their binary form.
 
-The unit is a word of 16 bytes. A row is one header word, its field bases (8 bytes each, padded to a word) and one word for each
-modifier (a term, a clamp or a ring of one field), so a row's length follows from its header alone:
+The unit is a word of 16 bytes. A row is one header word, its field bases (8 bytes each, padded to a word) and one word
+for each modifier (a term, a clamp or a ring of one field), so a row's length follows from its header alone:
 
-    header    opcode u8 · 0 u8 · modifiers u16 · slot u32 · 0 u64           slot: index into the launch's table of ONNX nodes
+    header    opcode u8 · 0 u8 · modifiers u16 · slot u32 · 0 u64
     bases     s64 for each field of the instruction
-    modifier  kind u8 · field u8 · x u8 · y u8 · aux s32 · value s64        term: coef·x·y; clamp: value; ring: loop x, n y, off aux, slot value
+    modifier  kind u8 · field u8 · x u8 · y u8 · aux s32 · value s64
+
+`slot` is an index into the launch's table of ONNX nodes. A modifier is a term value·x·y, a clamp to `value`, or the
+ring of loop x with n = y, off = aux and slot = value.
 """
 
 import struct
@@ -27,7 +30,7 @@ class ProgramError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One static instruction: its fields in the order of the declaration, and the slot that binds it to an ONNX node."""
+    """One static instruction: its fields in the order of the declaration; the slot binds it to an ONNX node."""
 
     name: str
     fields: tuple[Expr, ...]
@@ -110,7 +113,8 @@ def decode(data: bytes) -> Program:
     if (again := encode(program)) != data:
         at = next(i for i, (a, b) in enumerate(zip(again, data, strict=True)) if a != b)
         raise ProgramError(
-            f"byte {at}: {data[at]}; {again[at]} was expected (unused bits are 0; terms, clamp and ring of each field follow in order, each clamp and ring once)"
+            f"byte {at}: {data[at]}; {again[at]} was expected (unused bits are 0; terms, clamp and ring of each field"
+            " follow in order, each clamp and ring once)"
         )
     return program
 
@@ -149,8 +153,9 @@ def check(program: Program) -> None:
                 f"row {number}: {r.name} at depth {depth}; loops nest up to {LEVELS} deep and each end closes one"
             )
             break
-        problems += [f"row {number}: {r.name}.{spec.name}: {problem}" for spec, value in zip(r.instruction.fields, r.fields, strict=True)
-                     for problem in _field_problems(spec, value, depth - (r.name == "loop"))]  # fmt: skip
+        for spec, value in zip(r.instruction.fields, r.fields, strict=True):
+            found = _field_problems(spec, value, depth - (r.name == "loop"))
+            problems += [f"row {number}: {r.name}.{spec.name}: {problem}" for problem in found]
     else:
         if depth:
             problems.append(f"{depth} loop(s) without an end")

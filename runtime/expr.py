@@ -4,8 +4,8 @@
     value = clamp(value, 0, T)         if there is a clamp
     value = value + ((ring(loop) + off) mod n)·slot      if there is a ring
 
-Addresses, extents, trip counts and token ids all use it, so the device has one address generator and the compiler one algebra.
-Text: `4096 + 128*i0 - 2*i1*r3 + ring(2, -1, 2)*8192`, `clamp(1000 - 128*i0, 128)`.
+Addresses, extents, trip counts and token ids all use it, so the device has one address generator and the compiler one
+algebra. Text: `4096 + 128*i0 - 2*i1*r3 + ring(2, -1, 2)*8192`, `clamp(1000 - 128*i0, 128)`.
 """
 
 import re
@@ -104,6 +104,7 @@ def var(name: str, coef: int = 1, times: str = ONE) -> Expr:
 
 
 def as_expr(value: "Expr | int") -> Expr:
+    """A number as a constant expression."""
     return value if isinstance(value, Expr) else Expr(int(value))
 
 

@@ -41,7 +41,15 @@ class DeviceFault(RuntimeError):
         super().__init__(f"{kind}: {found}; {expected} [{place}]")
         self.kind = kind
         self.place = place
-        self.detail = f"{found}; {expected}"
+        self.found, self.expected = found, expected
+
+    @property
+    def detail(self) -> str:
+        return f"{self.found}; {self.expected}"
+
+    def at(self, place: Place) -> "DeviceFault":
+        """The same fault, its place in other words."""
+        return type(self)(self.kind, place, self.found, self.expected)
 
     @property
     def kernel(self) -> str:

@@ -11,6 +11,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,6 +93,7 @@ def _expression(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
+@cache
 def fields_in(formula: str, instruction: isa.Instruction) -> list[int]:
     """Positions of the fields that a formula reads."""
     names = {node.id for node in ast.walk(_expression(formula)) if isinstance(node, ast.Name)}

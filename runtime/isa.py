@@ -58,8 +58,7 @@ CONTROL = (
     ),
     Instruction("end", None, "Ends the innermost loop.", "index += 1; ring += 1; repeats while index < trips.", ()),
     Instruction(
-        "mov", Engine.SCALAR, "Sets a register.",
-        "r[rd] = value",
+        "mov", Engine.SCALAR, "Sets a register.", "r[rd] = value",
         fields("""
             rd     register  target
             value  integer   any expression
@@ -78,8 +77,7 @@ CONTROL = (
             src    address   in GM
             width  integer   4 or 8 bytes
         """),
-        cycles="T.fixed_read",
-        accesses=(Access("src", Space.GM, False, (), "width"),),
+        cycles="T.fixed_read", accesses=(Access("src", Space.GM, False, (), "width"),),
     ),
 )
 
@@ -97,28 +95,23 @@ _COUNTER = f"""
 SYNC = (
     Instruction(
         "set", None, "Gives one token, in the queue of `src`.",
-        f"count[src,dst,id] += 1; beyond {TOKEN_LIMIT} is a fault",
-        fields(_PAIR), cycles="T.fixed_sync",
+        f"count[src,dst,id] += 1; beyond {TOKEN_LIMIT} is a fault", fields(_PAIR), cycles="T.fixed_sync",
     ),
     Instruction(
         "wait", None, "Takes one token, in the queue of `dst`.",
-        "blocks while count[src,dst,id] = 0; then count −= 1",
-        fields(_PAIR), cycles="T.fixed_sync",
+        "blocks while count[src,dst,id] = 0; then count −= 1", fields(_PAIR), cycles="T.fixed_sync",
     ),
     Instruction(
         "grant", None, "Gives `n` tokens, in the queue of `dst` (the waiter).",
-        "count[src,dst,id] += n",
-        fields(_PAIR + "n integer tokens"), cycles="T.fixed_sync",
+        "count[src,dst,id] += n", fields(_PAIR + "n integer tokens"), cycles="T.fixed_sync",
     ),
     Instruction(
         "signal", None, "Raises a global counter, in the queue of `engine`, when all before it in that queue is done.",
-        "counter[counter] += 1",
-        fields(_COUNTER), cycles="T.fixed_sync",
+        "counter[counter] += 1", fields(_COUNTER), cycles="T.fixed_sync",
     ),
     Instruction(
         "await", None, "Blocks the queue of `engine` until a global counter is high enough.",
-        "blocks while counter[counter] < value",
-        fields(_COUNTER + "value integer least value"), cycles="T.fixed_sync",
+        "blocks while counter[counter] < value", fields(_COUNTER + "value integer least value"), cycles="T.fixed_sync",
     ),
 )
 
@@ -155,8 +148,7 @@ MOVES = (
             s0,s1,s2,s3=0    stride   bytes between rows in GM
             s4               stride   bytes between elements in GM; esize: a contiguous run
         """),
-        cycles="T.fixed_load",
-        gm_bytes=_moved("s4"), extents=tuple(_BOX.split()),
+        cycles="T.fixed_load", gm_bytes=_moved("s4"), extents=tuple(_BOX.split()),
         accesses=(
             _in_memory("src", "s4", writes=False),
             Access("dst", "space", True, runs("n0*d0 n1*d1 n2*d2 n3*d3"), "n4 * esize"),
@@ -191,8 +183,7 @@ MOVES = (
             d4               stride   bytes between elements in GM; esize: a contiguous run
             s0,s1,s2,s3=0    stride   bytes between on-chip rows
         """),
-        cycles="T.fixed_store",
-        gm_bytes=_moved("d4"), extents=tuple(_BOX.split()),
+        cycles="T.fixed_store", gm_bytes=_moved("d4"), extents=tuple(_BOX.split()),
         accesses=(
             Access("src", "space", False, runs("n0*s0 n1*s1 n2*s2 n3*s3"), "n4 * esize"),
             _in_memory("dst", "d4", writes=True),
@@ -219,12 +210,12 @@ MOVES = (
 )
 
 # feeds ---------------------------------------------------------------------------------------------------------------
-
-
 def _fed(rows: str, columns: str, path: str) -> str:
     """Cycles to bring a matrix in whole blocks of 16 rows × 32 bytes over a path."""
     return f"T.fixed_feed + up(up({rows}, 16) * 16 * up({columns} * {_ES}, 32) * 32, T.{path})"
 
+
+_IM2COL_ROWS = "max(0, min(h, (m0 + m - 1) // ow * sh - ph + (kh - 1) * dh + 1) - max(0, m0 // ow * sh - ph))"
 
 FEEDS = (
     Instruction(
@@ -284,7 +275,7 @@ FEEDS = (
             ow        integer  width of the output image
             kh        integer  taps down
             kw        integer  taps across
-            channels  extent   channels that are there
+            channels  integer  channels that are there
             c0        integer  channel block: 4 or 16
             sh=1      integer  stride down
             sw=1      integer  stride across
@@ -304,19 +295,7 @@ FEEDS = (
         extents=("m", "k"),
         accesses=(
             # It reserves the image rows that its pixels can touch, in whole.
-            Access(
-                "src",
-                Space.L1,
-                False,
-                (
-                    (
-                        "max(0, min(h, (m0 + m - 1) // ow * sh - ph + (kh - 1) * dh + 1) - max(0, m0 // ow * sh - ph))",
-                        "row",
-                    ),
-                    ("w", "pixel"),
-                ),
-                f"channels * {_ES}",
-            ),
+            Access("src", Space.L1, False, ((_IM2COL_ROWS, "row"), ("w", "pixel")), f"channels * {_ES}"),
             Access("dst", Space.L0A, True, (("m", f"ld * {_ES}"),), f"k * {_ES}"),
         ),
     ),
@@ -428,7 +407,6 @@ DRAIN = (
 )
 
 # vector --------------------------------------------------------------------------------------------------------------
-
 
 def _operand(name: str, when: str = "1") -> Access:
     return Access(name, Space.UB, False, runs(f"n0*{name}0 n1*{name}1 n2*{name}2"), size(f"t{name}"), when=when)

@@ -1,14 +1,16 @@
 """The linker: the launches of a plan become one stream without barriers between them.
 
-Every engine of every core counts the kernels that it has finished (`signal`, at the end of each kernel, in its queue). Whatever one kernel must
-not do before another has done it is an `await` of such a count:
+Every engine of every core counts the kernels that it has finished (`signal`, at the end of each kernel, in its queue).
+Whatever one kernel must not do before another has done it is an `await` of such a count:
 
-    on chip    kernels alternate between two halves of L1, UB and the token ids; a half is written again when all engines that used it are done.
+    on chip    kernels alternate between two halves of L1, UB and the token ids; a half is written again when all
+               engines that used it are done.
                L0A, L0B and L0C are shared: feeding waits for the cube, the cube for the drain, of the kernels before
     memory     a read waits for the writers of the bytes it reads, a write for their readers and writers, on all cores
 
-A kernel that needs more than half of a memory takes both halves. The waits that empty a kernel's token counts at its end are put off until its half is used
-again, so that the next kernel's loads need not wait for them. The rows of an await stand before the first row that needs them, so weights load early.
+A kernel that needs more than half of a memory takes both halves. The waits that empty a kernel's token counts at its
+end are put off until its half is used again, so that the next kernel's loads need not wait for them. The rows of an
+await stand before the first row that needs them, so weights load early.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +33,8 @@ _READ, _WRITE = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A stream of launches. `starts[n]`: row at which launch n begins; `nodes`: ONNX nodes by slot, the slots of all launches one after the other."""
+    """A stream of launches. `starts[n]`: row at which launch n begins; `nodes`: ONNX nodes by slot, the slots of all
+    launches one after the other."""
 
     program: Program
     starts: tuple[int, ...]
@@ -66,7 +69,8 @@ def link(
     target: Target,
     cores: int,
 ) -> Linked:
-    """One program for all launches; tensors lie from address `base` on. Raises `LinkError` for a kernel that reads memory into registers."""
+    """One program for all launches; tensors lie from address `base` on. Raises `LinkError` for a kernel that reads
+    memory into registers."""
     traits = {n: _traits(kernels[n]) for n in {launch.kernel for launch in launches}}
     state = _Linker(target, cores, tensors, base)
     for launch in launches:
@@ -77,7 +81,8 @@ def link(
 
 @dataclass
 class _Log:
-    """Accesses to global memory so far: first byte, end, kind, engine, and the count of that engine when the kernel is done."""
+    """Accesses to global memory so far: first byte, end, kind, engine, and the count of that engine when the kernel is
+    done."""
 
     entries: list[tuple[int, int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int, int]])
     _array: "np.ndarray[tuple[int, int], np.dtype[np.int64]] | None" = None
@@ -87,7 +92,7 @@ class _Log:
         self._array = None
 
     def needed(self, low: int, high: int, kind: int) -> dict[Engine, int]:
-        """Engine → count to await before an access of `kind` to these bytes: a read after writes, a write after both."""
+        """Engine → count to await before an access of `kind` to these bytes: a read after writes, a write after all."""
         if not self.entries:
             return {}
         if self._array is None:
@@ -236,7 +241,7 @@ def _with_token(r: Row, first: int, slot: int) -> Row:
     return Row(r.name, (*r.fields[:index], plain, *r.fields[index + 1 :]), slot)
 
 
-# kernels ----------------------------------------------------------------------------------------------------------------
+# kernels --------------------------------------------------------------------------------------------------------------
 def _traits(kernel: Kernel) -> _Traits:
     end = len(kernel.program)
     while end and kernel.program[end - 1].name == "wait":
@@ -287,7 +292,8 @@ def _argument(kernel: Kernel, number: int, address: Expr) -> int:
 
 
 def _places(body: Program, memory: Mapping[int, object]) -> Iterator[tuple[int, tuple[int, bool]]]:
-    """Where the awaits of each row that accesses memory stand: before the row, or before its outermost loop if no row of its engine comes earlier in that."""
+    """Where the awaits of each row that accesses memory stand: before the row, or before its outermost loop if no row
+    of its engine comes earlier in that."""
     depth, outermost = 0, 0
     seen: set[Engine] = set()
     for number, r in enumerate(body):

@@ -83,7 +83,7 @@ def _dump_plan(plan: Plan, names: dict[str, int]) -> dict[str, Any]:
         nodes = [[names.setdefault(name, len(names)) for name in slot] for slot in launch.nodes]
         base = {"l1": launch.l1, "ub": launch.ub, "token": launch.token}
         steps.append({"launch": launch.kernel, "arguments": arguments, "nodes": nodes, **base})
-    borders = {"inputs": list(plan.inputs), "outputs": list(plan.outputs)}
+    borders = {"inputs": list(plan.inputs), "outputs": list(plan.outputs), "linked": int(plan.linked)}
     return {"binding": dict(plan.binding), "arena_bytes": plan.arena_bytes, "steps": steps, **borders}
 
 
@@ -197,13 +197,14 @@ def _load_tensor(value: Value) -> Tensor:
 
 
 def _load_plan(value: Value, names: list[str]) -> Plan:
-    table = value.record("binding", "arena_bytes", "steps", "inputs", "outputs")
+    table = value.record("binding", "arena_bytes", "steps", "inputs", "outputs", "linked")
     return Plan(
         {key: item.integer() for key, item in table["binding"].table().items()},
         table["arena_bytes"].count(),
         tuple(_load_launch(item, names) for item in table["steps"].items()),
         tuple(item.count() for item in table["inputs"].items()),
         tuple(item.count() for item in table["outputs"].items()),
+        bool(table["linked"].count()),
     )
 
 

@@ -1,7 +1,7 @@
 """A model on a device: memory and weights in place, ready to run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,9 +13,11 @@ from .artifact import Artifact, check_target
 from .border import InputError
 from .device import Device, Stream
 from .emulator import Prepared, RowCounts
+from .faults import DeviceFault
 from .numerics.dtype import DType
-from .plan import Launch, Plan, Tensor
-from .profile import Profile, addresses, profile
+from .plan import Plan, Tensor
+from .profile import Profile, profile
+from .segments import Segment, segments
 from .stream import COMPUTE, COPY_IN, COPY_OUT
 
 Array = NDArray[Any]
@@ -41,7 +43,7 @@ class Model:
         self.device = device
         self.cores = artifact.cores or artifact.target.cores
         self._buffer = device.allocate(artifact.nbytes)
-        self._counts: dict[int, RowCounts] = {}
+        self._counts: list[tuple[Segment, RowCounts]] = []
         self._last: Plan = artifact.plans[0]
         for tensor in artifact.tensors:
             if tensor.role == "weight":
@@ -63,28 +65,42 @@ class Model:
         return [self.artifact.tensors[index] for index in self.artifact.plans[0].outputs]
 
     def run(
-        self, inputs: Mapping[str, Array], *, seed: int | None = None, on_launch: Progress | None = None
+        self,
+        inputs: Mapping[str, Array],
+        *,
+        seed: int | None = None,
+        on_launch: Progress | None = None,
+        linked: bool | None = None,
     ) -> dict[str, Array]:
         """Outputs by name. `seed` picks one of the legal interleavings; `on_launch(done, all)` follows the progress.
 
+        `linked` False runs launch by launch, so that `on_launch` sees the values between; by default as the plan says.
         Raises `InputError`, and `StreamError` for a fault of the device.
         """
         stream = self.device.default_stream
-        outputs = self.enqueue(stream, inputs, seed=seed, on_launch=on_launch)
+        outputs = self.enqueue(stream, inputs, seed=seed, on_launch=on_launch, linked=linked)
         stream.synchronise()
         return outputs
 
     def enqueue(
-        self, stream: Stream, inputs: Mapping[str, Array], *, seed: int | None = None, on_launch: Progress | None = None
+        self,
+        stream: Stream,
+        inputs: Mapping[str, Array],
+        *,
+        seed: int | None = None,
+        on_launch: Progress | None = None,
+        linked: bool | None = None,
     ) -> dict[str, Array]:
         """Queues copies in, launches and copies out. The arrays returned hold zeros until `stream` is synchronised."""
         plan = self._plan(inputs)
+        if linked is not None and linked != plan.linked:
+            plan = self._other(plan)
         tensors = self.artifact.tensors
         outputs = {t.name: np.zeros(t.shape, t.border_dtype) for t in (tensors[index] for index in plan.outputs)}
         for tensor in (tensors[index] for index in plan.inputs):
             self._copy_in(stream, tensor, inputs[tensor.name])
         name = f"model {self.artifact.metadata.model}".strip()
-        launches = partial(self._launch_all, plan, seed, on_launch)
+        launches = partial(self._run_segments, plan, seed, on_launch)
         stream.add(name, COMPUTE, launches, lambda: self.profile(plan).cycles)
         for tensor in (tensors[index] for index in plan.outputs):
             self._copy_out(stream, tensor, outputs[tensor.name])
@@ -93,12 +109,10 @@ class Model:
     def sticky(self) -> list[Sticky]:
         """Overflows and NaNs of the last run by ONNX nodes, worst first; empty if there were none."""
         found: dict[tuple[tuple[str, ...], str], list[int]] = {}
-        for number, counts in self._counts.items():
-            launch = self._last.steps[number]
-            kernel = self.artifact.kernels[launch.kernel]
+        for segment, counts in self._counts:
             for index in np.flatnonzero(counts.overflow + counts.invalid):
-                nodes = launch.nodes[kernel.program[int(index)].slot]
-                sums = found.setdefault((nodes, kernel.name), [0, 0])
+                nodes = segment.nodes[segment.program[int(index)].slot]
+                sums = found.setdefault((nodes, self._kernel_of(segment, int(index))), [0, 0])
                 sums[0] += int(counts.overflow[index])
                 sums[1] += int(counts.invalid[index])
         listed = [Sticky(nodes, kernel, *sums) for (nodes, kernel), sums in found.items()]
@@ -124,8 +138,32 @@ class Model:
         return {}
 
     @cached_property
-    def _prepared(self) -> list[Prepared]:
-        return [emulator.prepare(kernel.program) for kernel in self.artifact.kernels]
+    def _others(self) -> dict[int, Plan]:
+        return {}
+
+    def _other(self, plan: Plan) -> Plan:
+        """The same plan, linked if it is not, and the other way round."""
+        return self._others.setdefault(id(plan), replace(plan, linked=not plan.linked))
+
+    @cached_property
+    def _ready(self) -> dict[int, list[tuple[Segment, Prepared]]]:
+        return {}
+
+    def _segments(self, plan: Plan) -> list[tuple[Segment, Prepared]]:
+        """The plan's segments, ready to run; programs that several launches share are prepared once."""
+        if id(plan) not in self._ready:
+            prepared: dict[int, Prepared] = {}
+            made: list[tuple[Segment, Prepared]] = []
+            for segment in segments(self.artifact, plan, self._buffer.address):
+                key = id(segment.program)
+                prepared[key] = prepared.get(key) or emulator.prepare(segment.program)
+                made.append((segment, prepared[key]))
+            self._ready[id(plan)] = made
+        return self._ready[id(plan)]
+
+    def _kernel_of(self, segment: Segment, row: int) -> str:
+        """The kernel that a row of a segment belongs to."""
+        return self.artifact.kernels[self._last.steps[segment.launch_of(row)].kernel].name
 
     def _address(self, tensor: Tensor, offset: int = 0) -> int:
         return self._buffer.address + tensor.offset + offset
@@ -160,27 +198,34 @@ class Model:
 
         stream.add(f"copy out {tensor.name}", COPY_OUT, action, lambda: stream.link(tensor.nbytes))
 
-    def _launch_all(self, plan: Plan, seed: int | None, on_launch: Progress | None) -> None:
+    def _run_segments(self, plan: Plan, seed: int | None, on_launch: Progress | None) -> None:
         counters = emulator.new_counters()
-        self._counts, self._last = {}, plan
-        for number, launch in enumerate(plan.steps):
-            self._counts[number] = self._launch(launch, counters, None if seed is None else seed + number)
+        self._counts, self._last = [], plan
+        for segment, prepared in self._segments(plan):
+            done = segment.first + len(segment.starts)
+            counts = self._run_segment(segment, prepared, counters, None if seed is None else seed + segment.first)
+            self._counts.append((segment, counts))
             if on_launch is not None:
-                on_launch(number + 1, len(plan.steps))
+                on_launch(done, len(plan.steps))
 
-    def _launch(self, launch: Launch, counters: NDArray[np.int64], seed: int | None) -> RowCounts:
-        kernel = self.artifact.kernels[launch.kernel]
-        return emulator.run(
-            self._prepared[launch.kernel],
-            arguments=addresses(launch, self.artifact, self._buffer.address),
-            memory=self.device.memory,
-            target=self.device.target,
-            counters=counters,
-            cores=self.cores,
-            seed=seed,
-            kernel=kernel.name,
-            l1_base=launch.l1,
-            ub_base=launch.ub,
-            id_base=launch.token,
-            nodes=launch.nodes,
-        )
+    def _run_segment(
+        self, segment: Segment, prepared: Prepared, counters: NDArray[np.int64], seed: int | None
+    ) -> RowCounts:
+        try:
+            return emulator.run(
+                prepared,
+                arguments=segment.arguments,
+                memory=self.device.memory,
+                target=self.device.target,
+                counters=counters,
+                cores=self.cores,
+                seed=seed,
+                l1_base=segment.l1,
+                ub_base=segment.ub,
+                id_base=segment.token,
+                nodes=segment.nodes,
+            )
+        except DeviceFault as fault:
+            number = segment.launch_of(max(fault.row, 0))
+            kernel = f"{self._kernel_of(segment, max(fault.row, 0))} (launch {number})"
+            raise fault.at(replace(fault.place, kernel=kernel)) from None

@@ -99,13 +99,17 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps for one binding of the model's shapes. Inputs and outputs: tensors by index, in the model's order."""
+    """The steps for one binding of the model's shapes. Inputs and outputs: tensors by index, in the model's order.
+
+    `linked`: the launches run as one stream (`runtime/linker.py`), not with a barrier before each.
+    """
 
     binding: Mapping[str, int]
     arena_bytes: int
     steps: tuple[Launch, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    linked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

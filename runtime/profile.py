@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from . import timing
 from .generator import launch_registers
 from .isa import Engine
-from .plan import Launch, Plan, TensorRef
+from .plan import Launch, Plan
+from .segments import addresses, segments
 from .target import Target
 
 if TYPE_CHECKING:
     from .artifact import Artifact
 
 Cycles = NDArray[np.float64]
+_ROW, _END = 2, 5
+"""Columns of the timing's trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,9 @@ class LaunchProfile:
     kernel: str
     nodes: tuple[str, ...]
     cycles: float
+    """By how much it makes the plan longer; in a linked plan neighbours overlap."""
+    alone: float
+    """Cycles of the launch by itself."""
     busy: Cycles
     cube_cycles: float
     gm_bytes: float
@@ -87,22 +93,32 @@ class Profile:
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def addresses(launch: Launch, artifact: "Artifact", base: int) -> tuple[int, ...]:
-    """The arguments as numbers, for an allocation that begins at `base`."""
-    tensors = artifact.tensors
-    return tuple(
-        base + tensors[a.tensor].offset + a.offset if isinstance(a, TensorRef) else a for a in launch.arguments
-    )
-
-
 def profile(artifact: "Artifact", plan: Plan, base: int = 0, gm: NDArray[np.uint8] = timing.NO_MEMORY) -> Profile:
     """Times a plan. `gm` is the memory that the kernels' `read` rows see. Raises `TimingError`."""
     target, cores = artifact.target, artifact.cores or artifact.target.cores
     launches = prepare(artifact, plan, base)
     timings = timing.time_plan(launches, target, cores, gm)
-    found = enumerate(zip(plan.steps, launches, timings, strict=True))
-    profiles = (_launch(number, artifact, step, prepared, timed) for number, (step, (prepared, _), timed) in found)
+    alone = [timed.cycles for timed in timings]
+    cycles = _linked_cycles(artifact, plan, base, sum(timed.records for timed in timings)) if plan.linked else alone
+    found = enumerate(zip(plan.steps, launches, timings, cycles, strict=True))
+    profiles = (_launch(n, artifact, step, prepared, timed, share) for n, (step, (prepared, _), timed, share) in found)
     return Profile(target, cores, tuple(profiles))
+
+
+def _linked_cycles(artifact: "Artifact", plan: Plan, base: int, records: int) -> list[float]:
+    """By how much each launch of a linked plan makes it longer: from the end of those before it to its own end."""
+    (segment,) = segments(artifact, plan, base)
+    cores = artifact.cores or artifact.target.cores
+    # Awaits and signals come on top of the launches' own entries.
+    events = 2 * records + 64 * cores * len(plan.steps)
+    timed = timing.time_launch(
+        timing.prepare(segment.program), launch_registers((), cores), artifact.target, cores, events=events
+    )
+    launch = np.searchsorted(np.array(segment.starts), timed.trace[:, _ROW], side="right") - 1
+    ends = np.zeros(len(plan.steps))
+    np.maximum.at(ends, launch, timed.trace[:, _END])
+    ends[-1] = timed.cycles
+    return np.diff(np.maximum.accumulate(ends), prepend=0.0).tolist()
 
 
 def prepare(artifact: "Artifact", plan: Plan, base: int = 0) -> list[tuple[timing.Prepared, NDArray[np.int64]]]:
@@ -116,13 +132,19 @@ def prepare(artifact: "Artifact", plan: Plan, base: int = 0) -> list[tuple[timin
 
 
 def _launch(
-    number: int, artifact: "Artifact", step: Launch, prepared: timing.Prepared, timed: timing.Timing
+    number: int,
+    artifact: "Artifact",
+    step: Launch,
+    prepared: timing.Prepared,
+    timed: timing.Timing,
+    cycles: float,
 ) -> LaunchProfile:
     nodes = tuple(dict.fromkeys(name for slot in step.nodes for name in slot))
     return LaunchProfile(
         number,
         artifact.kernels[step.kernel].name,
         nodes,
+        cycles,
         timed.cycles,
         timed.busy.sum(axis=0),
         timed.cube_cycles,

@@ -15,7 +15,7 @@ class TargetError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A chip. Sizes in bytes, rates in bytes (or elements) per cycle, times in cycles unless the name says otherwise."""
+    """A chip. Sizes in bytes, rates in bytes (or elements) per cycle, times in cycles unless the name says more."""
 
     name: str
     cores: int
@@ -78,7 +78,8 @@ class Target:
             path = TARGETS / f"{name_or_path}.toml"
             if not path.is_file():
                 raise TargetError(
-                    f"target {str(name_or_path)!r}: not found; shipped are {', '.join(Target.shipped())}, or give the path of a .toml file"
+                    f"target {str(name_or_path)!r}: not found; shipped are {', '.join(Target.shipped())}, or give the"
+                    " path of a .toml file"
                 )
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -94,7 +95,8 @@ class Target:
 
     @staticmethod
     def of(table: dict[str, Any], name: str) -> "Target":
-        """Builds a target from the parsed TOML: keys may be grouped in sections. Raises `TargetError` listing every problem."""
+        """Builds a target from the parsed TOML: keys may be grouped in sections. Raises `TargetError` listing every
+        problem."""
         flat: dict[str, Any] = {"name": name}
         for key, value in table.items():
             flat.update(value if isinstance(value, dict) else {key: value})

@@ -1,7 +1,8 @@
 """The vector body of a kernel: elementwise operators and reductions over the tile of a space.
 
-A *space* is the iteration domain of a kernel with adjacent axes merged; every value of the body covers some of its dimensions in full
-and is broadcast along the others. The same code writes a softmax over rows and the epilogue of a convolution.
+A *space* is the iteration domain of a kernel with adjacent axes merged; every value of the body covers some of its
+dimensions in full and is broadcast along the others. The same code writes a softmax over rows and the epilogue of a
+convolution.
 """
 
 import math
@@ -16,8 +17,8 @@ from ...dialects.graph.constants import ConstantOp
 from ...dialects.graph.op import GraphOp, dtype_name, shape
 from ...dialects.loops import Map, Reduce
 from ...dialects.tile import SIZES
+from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...dialects.tile.footprint import capacity, footprint
-from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder, float_bits
 from ...runtime.isa import DTYPES
 from ...runtime.target import Target
 
@@ -30,7 +31,8 @@ class NotTileable(ValueError):
 
 @dataclass(frozen=True)
 class Machine:
-    """What a kernel is tiled for: the target, the cores that share it, and which of the fitting tilings to take (0: the best)."""
+    """What a kernel is tiled for: the target, the cores that share it, and which of the fitting tilings to take (0: the
+    best)."""
 
     target: Target
     cores: int
@@ -39,7 +41,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Region:
-    """A fused kernel: operand values, the ops in order, the values it yields. Scalar constants are operands of the ops."""
+    """A fused kernel: operand values, the ops in order, the values it yields. Scalar constants are operands of the
+    ops."""
 
     arguments: tuple[SSAValue, ...]
     ops: tuple[GraphOp, ...]
@@ -48,7 +51,8 @@ class Region:
 
 @dataclass(frozen=True)
 class Dim:
-    """One dimension of a space: `size` in all, `tile` on chip, the place of the current tile and how much of it is there."""
+    """One dimension of a space: `size` in all, `tile` on chip, the place of the current tile and how much of it is
+    there."""
 
     size: int
     tile: int
@@ -71,7 +75,8 @@ def scalar_value(value: SSAValue) -> float | None:
 def merge_axes(
     full: Sequence[int], values: Sequence[SSAValue], reduced: frozenset[int] = frozenset()
 ) -> list[tuple[int, ...]]:
-    """Groups of adjacent axes of `full` along which every value is either whole or broadcast alike; axes of size 1 vanish.
+    """Groups of adjacent axes of `full` along which every value is either whole or broadcast alike; axes of size 1
+    vanish.
 
     `reduced` axes do not merge with others that are kept. Raises `NotTileable` for a value that is neither.
     """
@@ -93,7 +98,8 @@ def merge_axes(
 
 
 def covers(value: SSAValue, full: Sequence[int]) -> tuple[bool, ...]:
-    """Per axis of `full`: whether the value is whole there. Raises `NotTileable` if it is neither whole nor of size 1."""
+    """Per axis of `full`: whether the value is whole there. Raises `NotTileable` if it is neither whole nor of size
+    1."""
     sizes = (1,) * (len(full) - len(shape(value))) + tuple(shape(value))
     if len(sizes) != len(full) or any(s not in (1, f) for s, f in zip(sizes, full, strict=True)):
         raise NotTileable(
@@ -103,7 +109,8 @@ def covers(value: SSAValue, full: Sequence[int]) -> tuple[bool, ...]:
 
 
 def first_fitting(kernels: Iterable[tile.KernelOp], machine: Machine, rule: str) -> tile.KernelOp:
-    """The first kernel whose buffers fit the target's memories, or a later one by the machine's variant; raises `NotTileable` with `rule` if none does."""
+    """The first kernel whose buffers fit the target's memories, or a later one by the machine's variant; raises
+    `NotTileable` with `rule` if none does."""
     limits = capacity(machine.target)
     over, chosen, skip = "no tiling was tried", None, machine.variant
     for kernel in kernels:
@@ -142,9 +149,9 @@ class Body:
         self.dims = list(dims)
         self.held: dict[SSAValue, Held] = {}
         self._free: list[Held] = []
-        self._constants: dict[tuple[float, str], Buffer] = {}
+        self._constants: dict[tuple[int, str], Buffer] = {}
 
-    # values -------------------------------------------------------------------------------------------------------------
+    # values -----------------------------------------------------------------------------------------------------------
     def dims_of(self, value: SSAValue) -> tuple[int, ...]:
         """Dimensions of the space that the value covers in full."""
         whole = covers(value, self.full)
@@ -192,7 +199,7 @@ class Body:
         self._free.clear()
         self._constants.clear()
 
-    # ops ----------------------------------------------------------------------------------------------------------------
+    # ops --------------------------------------------------------------------------------------------------------------
     def emit(self, ops: Sequence[GraphOp], outputs: Sequence[SSAValue], output_slots: int = 2) -> None:
         """Emits ops in order. Buffers of values that are no longer needed are used again; outputs get their own."""
         last: dict[SSAValue, int] = {}
@@ -244,8 +251,12 @@ class Body:
                 operands.append(self._spread(self.held[value], used))
             elif number is None:
                 raise NotTileable(f"{op.name}: operand {position} is neither computed here nor a scalar")
-            elif position == 0 or (position == 1 and len(op.operands) == 3 and scalar_value(op.operands[2]) is None):
-                operands.append(self._constant(number, dtype_name(value)).box(0, *([0] * max(1, len(used)))))
+            elif (
+                position == 0
+                or (position == 1 and len(op.operands) == 3 and scalar_value(op.operands[2]) is None)
+                or float(np.float32(number)) != number  # an immediate is f32; a large i32 is not
+            ):
+                operands.append(self._constant(value).box(0, *([0] * max(1, len(used)))))
             else:
                 operands.append(number)
         operands += list(kernel.immediates)
@@ -262,22 +273,16 @@ class Body:
         strides = dict(zip(held.dims, held.buffer.strides, strict=False))
         return held.buffer.box(0, *([strides.get(d, 0) for d in used] or [1]))
 
-    def _constant(self, number: float, dtype: str) -> Buffer:
+    def _constant(self, value: SSAValue) -> Buffer:
         """A buffer of one element holding a scalar that cannot be an immediate."""
-        if (number, dtype) not in self._constants:
+        assert isinstance(value.owner, ConstantOp)
+        dtype, array = dtype_name(value), np.ascontiguousarray(value.owner.array).reshape(1)
+        pattern = int(array.view({1: np.uint8, 2: np.uint16, 4: np.uint32}[array.itemsize])[0])
+        if (pattern, dtype) not in self._constants:
             buffer = self.k.alloc((1,), dtype, "ub")
-            pattern = (
-                float_bits(number)
-                if dtype == "f32"
-                else int(
-                    np.array(number, {"f16": np.float16, "i32": np.int32, "i8": np.int8, "b8": np.uint8}[dtype]).view(
-                        {2: np.uint16, 4: np.uint32, 1: np.uint8}[SIZES[dtype]]
-                    )
-                )
-            )
             self.k.fill(buffer.box(0, 1), (1,), pattern)
-            self._constants[number, dtype] = buffer
-        return self._constants[number, dtype]
+            self._constants[pattern, dtype] = buffer
+        return self._constants[pattern, dtype]
 
     def _emit_reduce(self, op: GraphOp, kernel: Reduce, target: Held) -> None:
         source = self.held[op.operands[0]]
@@ -289,7 +294,7 @@ class Body:
         after = [d for d in walked if d > reduced[-1]] if reduced else walked
         if len(before) > 1 or len(after) > 1 or len(before) + len(reduced) + len(after) < len(walked):
             raise NotTileable(
-                f"{op.name}: at most one dimension on each side of the reduced ones (found {len(before)} and {len(after)})"
+                f"{op.name}: at most one dimension on each side of the reduced ones (found {len(before)}, {len(after)})"
             )
         # With nothing between them, reduced dimensions lie in the tile as one.
         three = [before[0] if before else None, reduced[-1] if reduced else None, after[0] if after else None]

@@ -1,13 +1,14 @@
-"""Rows that do not fit UB: a vector kernel with reductions walks each row in chunks, once for every reduction and once for its results.
+"""Rows that do not fit UB: a vector kernel with reductions walks each row in chunks, once for every reduction and once
+for its results.
 
     for rows:
-      for chunk: load, compute what the first reduction takes, reduce into lanes     the lanes are carried from chunk to chunk
+      for chunk: load, compute what the first reduction takes, reduce into lanes (carried from chunk to chunk)
       what depends on the reductions alone
       for chunk: load, compute what the second reduction takes, reduce …
       for chunk: load, compute the results, store
 
-A value that covers the row is computed again in each pass that needs it; a chunk is a multiple of eight elements, so the lanes are those
-of the whole row (docs/numerics.md §6).
+A value that covers the row is computed again in each pass that needs it; a chunk is a multiple of eight elements, so
+the lanes are those of the whole row (docs/numerics.md §6).
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,7 @@ class _Chunked:
     def __init__(self, body: Body, region: Region, sources: dict[SSAValue, Buffer], row: int):
         self.body, self.k, self.region, self.sources, self.row = body, body.k, region, sources, row
         self.size, self.chunk = body.dims[row].size, body.dims[row].tile
-        self.producers = {op.results[0]: op for op in region.ops}
+        self.producers: dict[SSAValue, GraphOp] = {op.results[0]: op for op in region.ops}
 
     def covers_row(self, value: SSAValue) -> bool:
         return self.row in self.body.dims_of(value)

@@ -1,14 +1,14 @@
 """Kernels around the cube: matrix products and 1×1 convolutions, with bias, activation and an elementwise epilogue.
 
 for m, n (in either order):
-  for segment of 2048 k:                     only when K is longer than one segment
-    for k1:  load panels                     panels of all of K that fit L1 are loaded at the loop they depend on instead
+  for segment of 2048 k:           only when K is longer than one segment
+    for k1:  load panels           or, if all of K fits L1, at the loop that the panel depends on
       for k0:  feed a, feed b, mma
     fold
   drain (bias, relu), epilogue in UB, store
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -160,7 +160,7 @@ def estimate(p: Product, t: Tiling, target: Target, cores: int, extra: float) ->
     return max(cube, feed, load + store, drain, vector) + first + last
 
 
-# emission ---------------------------------------------------------------------------------------------------------------
+# emission -------------------------------------------------------------------------------------------------------------
 def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile.KernelOp:
     k = KernelBuilder(name)
     anchor = region.ops[0]
@@ -288,7 +288,7 @@ class _Mma:
 
 
 class Step(Protocol):
-    """Feeds and multiplies one step of k of operands of `dtype` into an accumulator of `shape`, of which `extents` are used."""
+    """Feeds and multiplies one step of k, operands of `dtype`, into an accumulator of `shape`; `extents` are used."""
 
     @property
     def dtype(self) -> str: ...
@@ -355,7 +355,7 @@ def upto(k: KernelBuilder, size: int, position: Affine, limit: int) -> Index:
 
 
 @contextmanager
-def maybe_loop(k: KernelBuilder, bound: Index, step: int) -> Iterator[Affine]:
+def maybe_loop(k: KernelBuilder, bound: Index, step: int) -> Generator[Affine]:
     """A loop, unless it would run once."""
     if isinstance(bound, int) and bound <= step:
         yield Affine()
@@ -364,15 +364,16 @@ def maybe_loop(k: KernelBuilder, bound: Index, step: int) -> Iterator[Affine]:
         yield index
 
 
-# after the accumulator --------------------------------------------------------------------------------------------------
-def epilogue(region: Region) -> list[GraphOp]:
+# after the accumulator ------------------------------------------------------------------------------------------------
+def epilogue(region: Region) -> tuple[GraphOp, ...]:
     """The ops after the contraction that are not folded into the drain."""
     ops = region.ops[1:]
     return ops[1:] if ops and drain_activation(region) else ops
 
 
 def drain_activation(region: Region) -> tuple[str, float, float] | None:
-    """relu or clip right after the contraction, if the drain can do it without changing a bit: bounds that the edge's type holds."""
+    """relu or clip right after the contraction, if the drain can do it without changing a bit: bounds that the edge's
+    type holds."""
     anchor, *rest = region.ops
     value = anchor.results[0]
     if (
@@ -420,7 +421,8 @@ class Finish:
                 lead = (1,) * (len(full) - len(sizes)) + tuple(sizes)
                 if len({s == f for s, f in zip(lead[:-1], full[:-1], strict=True) if f > 1}) > 1:
                     raise NotTileable(
-                        f"{op.name}: an operand of an epilogue is whole or broadcast over all rows (found {sizes} in {full})"
+                        f"{op.name}: an operand of an epilogue is whole or broadcast over all rows"
+                        f" (found {sizes} in {full})"
                     )
 
     def place(self, rows: Dim, columns: Dim) -> None:

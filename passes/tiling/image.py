@@ -1,4 +1,5 @@
-"""Convolutions over an image in channels-last layout: the panel of input rows stands in L1, patches are cut by `im2col`.
+"""Convolutions over an image in channels-last layout: the panel of input rows stands in L1, patches are cut by
+`im2col`.
 
 for image, row panel (r output rows), column block n (in either order of the last two):
   load panel: the halo above (not for the first panel) and the rows from its first output row on
@@ -22,7 +23,8 @@ from .space import balanced, flat_arguments, open_tile
 
 @dataclass(frozen=True)
 class Image:
-    """Geometry of a window over [batch, h, w, channels]: pads above, left (below and right follow from the output size)."""
+    """Geometry of a window over [batch, h, w, channels]: pads above, left (below and right follow from the output
+    size)."""
 
     batch: int
     h: int
@@ -65,7 +67,8 @@ class Image:
         return (rows - 1) * self.strides[0] + self.reach
 
     def two_bounds(self, rows: int, m0: int) -> bool:
-        """Whether a block of m0 pixels would end with its panel or with the image, whichever comes first: no field has two bounds."""
+        """Whether a block of m0 pixels would end with its panel or with the image, whichever comes first: no field has
+        two bounds."""
         return m0 < rows * self.ow and rows * self.ow % m0 != 0 and self.oh % rows != 0
 
     def fields(self) -> dict[str, Index]:
@@ -89,7 +92,8 @@ class Image:
 
 @dataclass(frozen=True)
 class Cut:
-    """Sizes of a convolution's tiles: output rows of a panel, pixels, columns, k; `resident`: all of K of a column block is in L1."""
+    """Sizes of a convolution's tiles: output rows of a panel, pixels, columns, k; `resident`: all of K of a column
+    block is in L1."""
 
     rows: int
     m0: int
@@ -141,11 +145,12 @@ def _cuts(image: Image, columns: int, target: Target, cores: int) -> Iterator[Cu
 
 
 def panel_heights(image: Image) -> list[int]:
-    """Candidate numbers of output rows of a panel, large ones first."""
+    """Candidate numbers of output rows of a panel, large ones first; no panel begins in the padding below."""
     heights = {
         balanced(image.oh, max(1, image.oh // parts)) for parts in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
     } | {1}
-    return sorted((h for h in heights if h >= min(image.least_rows, image.oh)), reverse=True)
+    inside = (h for h in heights if (-(-image.oh // h) - 1) * h * image.strides[0] <= image.h)
+    return sorted((h for h in inside if h >= min(image.least_rows, image.oh)), reverse=True)
 
 
 def _estimate(image: Image, columns: int, c: Cut, target: Target, cores: int, extra: float) -> float:
@@ -165,7 +170,7 @@ def _estimate(image: Image, columns: int, c: Cut, target: Target, cores: int, ex
     return (estimate(product, tiling, target, cores, extra) - min(assumed, 0) + max(0, real - assumed)) * idle + first
 
 
-# emission ---------------------------------------------------------------------------------------------------------------
+# emission -------------------------------------------------------------------------------------------------------------
 @dataclass
 class Rows:
     """The panel of input rows in L1 for the current row panel: all channels, or a block of them."""
@@ -180,7 +185,7 @@ class Rows:
     row0: Affine = field(default_factory=Affine)
 
     def load(self, b: Affine, first: Affine, slots: int, block: Dim | None = None) -> None:
-        """Loads the input rows under output rows [first, first + rows) of image b, channels of `block` (all if None)."""
+        """Loads the input rows under output rows [first, first + rows) of image b; channels of `block`, or all."""
         image = self.image
         line = image.w * image.channels
         above, step = image.pads[0], image.strides[0]
@@ -251,7 +256,8 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
 
 
 class pixel_blocks:  # noqa: N801  (used as a with statement)
-    """The loop over the pixel blocks of a row panel: yields (first pixel in the image, pixels of the block, loops opened)."""
+    """The loop over the pixel blocks of a row panel: yields (first pixel in the image, pixels of the block, loops
+    opened)."""
 
     def __init__(self, k: KernelBuilder, image: Image, rows: int, m0: int, panel: Dim):
         self.k, self.image, self.m0, self.panel = k, image, m0, panel

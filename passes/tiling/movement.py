@@ -1,6 +1,7 @@
 """Kernels that only move elements: transposes, slices, broadcasts and joins that no other kernel absorbs.
 
-A tile is loaded with its innermost *source* axis contiguous, re-ordered in UB by a strided copy, and stored with its innermost *result* axis contiguous.
+A tile is loaded with its innermost *source* axis contiguous, re-ordered in UB by a strided copy, and stored with its
+innermost *result* axis contiguous.
 """
 
 import math
@@ -73,6 +74,7 @@ def moves_of(region: Region) -> list[Move]:
 
 
 def row_major(size: Sequence[int]) -> tuple[int, ...]:
+    """Element strides of a contiguous tensor."""
     strides = [1]
     for extent in reversed(size[1:]):
         strides.append(strides[-1] * extent)

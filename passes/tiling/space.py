@@ -1,7 +1,7 @@
 """Iteration spaces and the loops over their tiles, common to all forms of kernel."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -51,7 +51,7 @@ def flat_arguments(k: KernelBuilder, region: Region) -> tuple[list[Buffer], list
 
 
 @contextmanager
-def open_tile(k: KernelBuilder, dims: list[Dim], d: int, cores: int) -> Iterator[None]:
+def open_tile(k: KernelBuilder, dims: list[Dim], d: int, cores: int) -> Generator[None]:
     """Opens the loop over the tiles of dimension d, shared out over the cores, and sets its place and extent."""
     dim = dims[d]
     chunk = -(-dim.blocks // cores) * dim.tile

@@ -11,7 +11,8 @@ from .chunked import tile_in_chunks
 from .space import Space, balanced, flat_arguments, open_tile, vector_space
 
 _GRAIN = 16384
-"""Bytes of a tile below which it is not cut further only to have more tiles (a transfer's fixed cost is a few hundred bytes)."""
+"""Bytes of a tile below which it is not cut further only to have more tiles (a transfer's fixed cost is a few hundred
+bytes)."""
 
 
 def tile_vector(name: str, region: Region, machine: Machine) -> tile.KernelOp:
@@ -27,7 +28,8 @@ def tile_vector(name: str, region: Region, machine: Machine) -> tile.KernelOp:
 
 
 def _candidates(region: Region, space: Space, cores: int) -> Iterator[tuple[int, ...]]:
-    """Tile sizes from large to small: outer dimensions are cut first, until each core has a few tiles; then ever smaller."""
+    """Tile sizes from large to small: outer dimensions are cut first, until each core has a few tiles; then ever
+    smaller."""
     tiles = list(space.sizes)
     while True:
         body = Body(
@@ -50,7 +52,7 @@ def _candidates(region: Region, space: Space, cores: int) -> Iterator[tuple[int,
 
 
 def _is_walkable(walked: Sequence[int], whole: frozenset[int]) -> bool:
-    """An instruction walks three dimensions; one that reduces, at most one on each side of the reduced ones, none between."""
+    """An instruction walks three dimensions; one that reduces, at most one on each side of those, none between."""
     kept = [d for d in walked if d not in whole] if whole else []
     before, after = sum(d < min(whole) for d in kept), sum(d > max(whole) for d in kept)
     return len(walked) <= 3 and before <= 1 and after <= 1 and before + after == len(kept)

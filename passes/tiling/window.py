@@ -134,8 +134,15 @@ def _rows_there(k: KernelBuilder, image: Image, c: _Cut, first: Affine) -> Itera
 
 
 def _combine(
-    k: KernelBuilder, image: Image, fn: str, acc: Buffer, panel: Buffer, strides: Sequence[int], taps: tuple[int, int], extents: Sequence[Index]
-) -> None:  # fmt: skip
+    k: KernelBuilder,
+    image: Image,
+    fn: str,
+    acc: Buffer,
+    panel: Buffer,
+    strides: Sequence[int],
+    taps: tuple[int, int],
+    extents: Sequence[Index],
+) -> None:
     """acc = the panel's taps by `fn`, in the order (kh, kw); `taps` are the strides of a row and of a column."""
     (kh, kw), (dh, dw) = image.kernel, image.dilations
     here = acc.box(0, *acc.strides)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from acceptance.exploration import ENGINES, Entry, Exploration
 from numpy.typing import NDArray
+
 from stepwell.runtime import isa
 from stepwell.runtime.execute import core as layout
 from stepwell.runtime.execute.queues import poison
@@ -18,8 +20,6 @@ from stepwell.runtime.execute.sync import step
 from stepwell.runtime.generator import WIDTH
 from stepwell.runtime.memory import Memory
 from stepwell.runtime.target import Target
-
-from acceptance.exploration import ENGINES, Entry, Exploration
 
 Bytes = NDArray[np.uint8]
 GARBAGE = 0xFF

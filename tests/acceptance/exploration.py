@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+
 from stepwell.runtime import isa
 from stepwell.runtime.encoding import Program, Row
 from stepwell.runtime.expr import RINGS

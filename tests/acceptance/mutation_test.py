@@ -11,17 +11,17 @@ from random import Random
 
 import numpy as np
 import pytest
+from acceptance.bench import Bench, Stuck, orders, outcomes
+from acceptance.exploration import Expander, Exploration
+from acceptance.subjects import TINY, Subject, by_hand, run, subjects
 from numpy.typing import NDArray
+from tile import kernels
+
 from stepwell.runtime import checker
 from stepwell.runtime.assembly import disassemble
 from stepwell.runtime.encoding import Program
 from stepwell.runtime.faults import DeviceFault
 from stepwell.runtime.memory import Memory
-from tile import kernels
-
-from acceptance.bench import Bench, Stuck, orders, outcomes
-from acceptance.exploration import Expander, Exploration
-from acceptance.subjects import TINY, Subject, by_hand, run, subjects
 
 SEEDS = 40
 SYNC = ("set", "wait", "grant")

@@ -8,6 +8,9 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx_models import bert_layer, mlp, small_cnn
+from tile import kernels
+from tile.harness import compiled, inputs, places
+
 from stepwell.dialects.tile import KernelOp
 from stepwell.driver import api
 from stepwell.runtime import emulator
@@ -16,10 +19,8 @@ from stepwell.runtime.encoding import Program
 from stepwell.runtime.generator import launch_registers
 from stepwell.runtime.memory import Memory
 from stepwell.runtime.numerics.dtype import DType
-from stepwell.runtime.profile import addresses
+from stepwell.runtime.segments import addresses
 from stepwell.runtime.target import Target
-from tile import kernels
-from tile.harness import compiled, inputs, places
 
 TINY = Target.load("tiny")
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {

@@ -1,0 +1,99 @@
+"""The pass `border`: gives inputs and outputs a form that a plan can place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ..dialects.graph.constants import ConstantOp, WeightOp, constant, constant_value
+from ..dialects.graph.elementwise import CastOp, CopyOp
+from ..dialects.graph.op import dtype_name, element, i32, i64, shape
+from ..dialects.weights import WeightStore
+from .context import compile_context
+
+INPUTS, OUTPUTS = "input_borders", "output_borders"
+"""Attributes of `main`: for each input, each output the element type that callers see, as in docs/numerics.md, and
+`i64`."""
+
+
+@dataclass(frozen=True)
+class Border(ModulePass):
+    """64-bit integers stop at the border: inside, an input or output of i64 is i32, which the runtime converts with a
+    check of the range. An output that is a constant is copied, so that every output has a place of its own.
+
+        func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
+          %0 = graph.cast %x : (tensor<4xi64>) -> tensor<4xi32>
+          %1 = graph.add %0, %0 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+          %2 = graph.cast %1 : (tensor<4xi32>) -> tensor<4xi64>
+          func.return %2 : tensor<4xi64>
+        }
+
+    becomes
+
+        func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> attributes {input_borders = ["i64"], output_borders =
+        ["i64"]} {
+          %1 = graph.add %x, %x : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+          func.return %1 : tensor<4xi32>
+        }
+    """
+
+    name: ClassVar[str] = "border"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp) and function.sym_name.data == "main":
+                _narrow(function, compile_context(ctx).weights)
+
+
+def _narrow(main: FuncOp, weights: WeightStore) -> None:
+    block = main.body.block
+    last = block.last_op
+    assert last is not None
+    main.attributes[INPUTS] = _names(block.args)
+    main.attributes[OUTPUTS] = _names(last.operands)
+    for argument in list(block.args):
+        if element(argument) == i64:
+            value = Rewriter.replace_value_with_new_type(argument, TensorType(i32, shape(argument)))
+            for use in list(value.uses):
+                if isinstance(use.operation, CastOp) and element(use.operation.result) == i32:
+                    use.operation.result.replace_all_uses_with(value)
+                    use.operation.detach()
+                    use.operation.erase()
+    for position, value in enumerate(list(last.operands)):
+        last.operands[position] = _placeable(value, last, weights)
+    main.properties["function_type"] = type(main.function_type).from_lists(
+        [argument.type for argument in block.args], [value.type for value in last.operands]
+    )
+
+
+def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAValue:
+    """What is returned in place of `value`."""
+    owner = value.owner
+    if isinstance(owner, CastOp) and element(value) == i64:
+        value, cast = owner.x, owner
+        if sum(1 for _ in cast.result.uses) == 1:
+            last.operands[list(last.operands).index(cast.result)] = value
+            cast.detach()
+            cast.erase()
+        owner = value.owner
+    if isinstance(owner, (ConstantOp, WeightOp)):
+        array = constant_value(value, weights)
+        assert array is not None
+        made = constant(array.astype(np.int32) if element(value) == i64 else array, weights)
+        copy = CopyOp.build_op([made.result])
+        for op in (made, copy):
+            op.location = owner.location
+            Rewriter.insert_op(op, InsertPoint.before(last))
+        return copy.result
+    return value
+
+
+def _names(values: Sequence[SSAValue]) -> Attribute:
+    return ArrayAttr([StringAttr(dtype_name(value)) for value in values])

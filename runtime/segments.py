@@ -1,0 +1,55 @@
+"""The programs that a plan runs: one for each launch, or a single stream for all of them if it is linked."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .encoding import Program
+from .linker import link
+from .plan import Launch, Plan, TensorRef
+
+if TYPE_CHECKING:
+    from .artifact import Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What runs between two barriers. `nodes`: ONNX nodes by slot."""
+
+    program: Program
+    arguments: tuple[int, ...]
+    nodes: tuple[tuple[str, ...], ...]
+    starts: tuple[int, ...]
+    """First row of each launch."""
+    first: int
+    """Number of the first launch in the plan."""
+    l1: int = 0
+    ub: int = 0
+    token: int = 0
+
+    def launch_of(self, row: int) -> int:
+        """Number of the launch that a row belongs to."""
+        return self.first + bisect_right(self.starts, row) - 1
+
+
+def segments(artifact: "Artifact", plan: Plan, base: int) -> list[Segment]:
+    """The segments of a plan, for a model that lies from address `base` on. Raises `LinkError`."""
+    cores = artifact.cores or artifact.target.cores
+    if plan.linked:
+        linked = link(plan.steps, artifact.kernels, artifact.tensors, base, artifact.target, cores)
+        return [Segment(linked.program, (), linked.nodes, linked.starts, 0)]
+    return [_alone(artifact, launch, number, base) for number, launch in enumerate(plan.steps)]
+
+
+def _alone(artifact: "Artifact", launch: Launch, number: int, base: int) -> Segment:
+    program = artifact.kernels[launch.kernel].program
+    bases = (launch.l1, launch.ub, launch.token)
+    return Segment(program, addresses(launch, artifact, base), launch.nodes, (0,), number, *bases)
+
+
+def addresses(launch: Launch, artifact: "Artifact", base: int) -> tuple[int, ...]:
+    """The arguments as numbers, for an allocation that begins at `base`."""
+    tensors = artifact.tensors
+    return tuple(
+        base + tensors[a.tensor].offset + a.offset if isinstance(a, TensorRef) else a for a in launch.arguments
+    )
