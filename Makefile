@@ -36,7 +36,7 @@ lint: $(READY) ## Format and lint (ruff)
 	@$(PYTHON) -m ruff check --quiet .
 
 types: $(READY) ## Types (pyright, strict)
-	@$(PYTHON) -m pyright
+	@$(PYTHON) -m pyright --project pyproject.toml
 
 architecture: $(READY) ## Who may import whom, and how long a file may be
 	@$(PYTHON) -m pytest -q --no-header tests/architecture_test.py

@@ -84,7 +84,9 @@ _ROOT = __name__.removesuffix("driver.errors")
 
 
 def _problems(error: BaseException) -> tuple[str, ...]:
-    problems: Sequence[str] = getattr(error, "problems", ()) or str(error).rstrip().splitlines()
+    text = str(error).strip()
+    lines = [text] if type(error).__name__ == "ParseError" else text.splitlines()  # the lines of one picture
+    problems: Sequence[str] = getattr(error, "problems", ()) or lines
     return tuple(problems) or (type(error).__name__,)
 
 

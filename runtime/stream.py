@@ -21,6 +21,8 @@ class StreamError(RuntimeError):
 
     def __init__(self, name: str, error: Exception, stack: str) -> None:
         super().__init__(f"{name}: {error}\nqueued at:\n{stack}")
+        self.problems = (f"{name}: {error}",)
+        """What went wrong, without the place in the caller's code."""
         self.name = name
         self.error = error
         self.stack = stack
