@@ -117,7 +117,7 @@ def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: 
     source = Path(model) if isinstance(model, str) else model
     module, weights = import_onnx(source, shapes=shapes)
     ctx.weights.update(weights)
-    proto, _ = read_model(source)
+    proto, _ = read_model(source, mapped=True)
     file = str(source) if isinstance(source, Path) else "MODEL.onnx"
     sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in shapes.items()]
     command = " ".join(["stepwell-opt", quote(file), *sizes, "--target", quote(target)])

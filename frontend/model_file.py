@@ -13,6 +13,7 @@ from onnx import TensorProto, numpy_helper
 
 from ..dialects.weights import map_file
 from .problems import ModelFileError
+from .wire import WireError, without_weights
 
 Array = NDArray[Any]
 Source = Path | str | bytes | onnx.ModelProto
@@ -32,8 +33,11 @@ _RAW: Mapping[int, np.dtype[Any]] = {
 """Types whose bytes are taken as they lie in the file."""
 
 
-def read_model(source: Source) -> tuple[onnx.ModelProto, Path | None]:
-    """The model, and the folder that its external data lies in. Raises `ModelFileError`."""
+def read_model(source: Source, mapped: bool = False) -> tuple[onnx.ModelProto, Path | None]:
+    """The model, and the folder that its external data lies in. Raises `ModelFileError`.
+
+    `mapped`: large weights stay in the file, as external data of it, and are not read.
+    """
     if isinstance(source, onnx.ModelProto):
         return source, None
     if isinstance(source, bytes):
@@ -42,7 +46,19 @@ def read_model(source: Source) -> tuple[onnx.ModelProto, Path | None]:
     if not path.is_file():
         found = "a folder" if path.is_dir() else "nothing"
         raise ModelFileError(f"{path}: a model is a file (found {found}); check the path")
-    return _parse(path.read_bytes(), str(path)), path.parent
+    data = _without_weights(path) if mapped else path.read_bytes()
+    return _parse(data, str(path)), path.parent
+
+
+def _without_weights(path: Path) -> bytes:
+    """The file without its large weights; whole if it is none that can be taken apart."""
+    if path.stat().st_size == 0:
+        return b""
+    data = map_file(path)
+    try:
+        return without_weights(data, path.name)[0]
+    except WireError:
+        return bytes(data)
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:
@@ -86,6 +102,13 @@ def _external(tensor: TensorProto, folder: Path | None, kind: np.dtype[Any] | No
     path = (folder / entries.get("location", "")).resolve()
     if not path.is_relative_to(folder.resolve()) or not path.is_file():
         raise ModelFileError(f"{tensor.name}: external data lies beside the model (found no {path}); copy it there")
-    start = int(entries.get("offset", 0))
-    length = int(entries.get("length", int(np.prod(tensor.dims)) * kind.itemsize))
+    try:
+        start = int(entries.get("offset", 0))
+        length = int(entries.get("length", int(np.prod(tensor.dims)) * kind.itemsize))
+    except ValueError as error:
+        raise ModelFileError(f"{tensor.name}: offset and length are numbers ({error}); export it again") from None
+    size = path.stat().st_size
+    if not 0 <= start <= start + length <= size:
+        found = f"bytes {start} to {start + length} of {size}"
+        raise ModelFileError(f"{tensor.name}: its data lies within {path.name} (found {found}); fetch it again")
     return map_file(path)[start : start + length]

@@ -6,6 +6,7 @@ Shapes are static from here on. What depends on constants and shapes alone is ev
 left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from .inputs import ELEMENTS, read_inputs
 from .model_file import Array, Source, read_model, to_array
 from .node import Node, Value, size_of
 from .problems import ImportProblems, ModelFileError
+from .schema import check_node
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
 
@@ -41,16 +43,19 @@ TABLE: Mapping[str, Forms] = {
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
 
+SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY}
+
 
 def import_onnx(source: Source, *, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[ModuleOp, WeightStore]:
     """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
 
     `shapes` gives the extents of the inputs that the model leaves open.
     """
-    model, folder = read_model(source)
+    model, folder = read_model(source, mapped=True)
     if model.functions:
         model = inline_local_functions(model)
     inputs, problems = read_inputs(model.graph, shapes or {})
+    problems += _newer(model) + _border_problems(model.graph)
     if problems:
         raise ImportProblems(problems)
     run = _Import(model, folder)
@@ -72,6 +77,31 @@ def supported() -> Mapping[str, str]:
     return dict(sorted(rows.items()))
 
 
+def _newer(model: onnx.ModelProto) -> list[str]:
+    """An opset of which nothing is known: its operators may mean something else."""
+    known = onnx.defs.onnx_opset_version()
+    return [
+        f"the model: its opset is at most {known} (found {entry.version}); export it with an older one"
+        for entry in model.opset_import
+        if entry.domain in ("", "ai.onnx") and entry.version > known
+    ]
+
+
+def _border_problems(graph: onnx.GraphProto) -> list[str]:
+    """Outputs whose names are not their own."""
+    inputs = {info.name for info in graph.input} - {tensor.name for tensor in graph.initializer}
+    counts = Counter(info.name for info in graph.output)
+    return [
+        f"{name}: every output has a name of its own (found {count} of this name); rename them"
+        for name, count in counts.items()
+        if count > 1
+    ] + [
+        f"{name}: an output is made by a node (found an input of this name); put an Identity between them"
+        for name in counts
+        if name in inputs
+    ]
+
+
 class _Import:
     """The state of one import: values by name, and the problems so far."""
 
@@ -84,6 +114,8 @@ class _Import:
         """None stands for a value whose node has a problem: what depends on it is not checked further."""
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
         self._names: set[str] = set()
+        self._makers: dict[str, str] = {}
+        """Of each value that a node makes, the node."""
         self._used = {name for node in model.graph.node for name in node.input}
         self._used |= {output.name for output in model.graph.output}
 
@@ -130,6 +162,7 @@ class _Import:
         attributes = {a.name: _attribute(a) for a in proto.attribute}
         node = Node(name, proto, attributes, [inputs.get(key) for key in proto.input], opset, self.builder)
         try:
+            self._check_outputs(proto, name)
             if broken:
                 _check_supported(proto, opset)
             else:
@@ -139,8 +172,17 @@ class _Import:
             self.problems.append(f"{name}: {error}; {_advice(proto)}")
         self._values.update(zip(proto.output, outputs, strict=False))
 
+    def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
+        """Raises `InferError` if an output has the name of another node's."""
+        for key in filter(None, proto.output):
+            maker = self._makers.setdefault(key, name)
+            if maker != name:
+                raise InferError(f"every value has one node that makes it (found {key!r} of {maker} again)")
+
     def _import(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node."""
+        if node.operator in SUPPORTED:
+            check_node(node.proto, node.opset)
         found = _known_outputs(node)
         if found is not None:
             return found
