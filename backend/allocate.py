@@ -17,10 +17,11 @@ from xdsl.passes import ModulePass
 from ..dialects import npu
 from ..dialects.tile.footprint import Need, capacity, totals
 from ..runtime.expr import RINGS, Expr, Ring, Term
+from ..runtime.plan import R_L1, R_UB
 from ..runtime.target import Target
 from .errors import BackendError, buffer_name, place
 
-BASES = {"l1": "r28", "ub": "r29"}
+BASES = {"l1": f"r{R_L1}", "ub": f"r{R_UB}"}
 """Registers that hold the first byte of a kernel's part of a memory."""
 
 

@@ -31,6 +31,7 @@ class CompiledKernel:
 
     @property
     def binary(self) -> bytes:
+        """The encoded program."""
         return encoding.encode(self.program)
 
 

@@ -17,6 +17,7 @@ class Interval:
     last: int
 
     def meets(self, other: "Interval") -> bool:
+        """Whether both are alive in some step."""
         return self.first <= other.last and other.first <= self.last
 
 

@@ -21,6 +21,7 @@ from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ReshapeOp
 from ..dialects.weights import Array, WeightStore
 from ..runtime.artifact import Artifact
+from ..runtime.numerics.dtype import DType
 from ..runtime.plan import ALIGNMENT, Kernel, Launch, Metadata, Plan, Role, Tensor, TensorRef
 from ..runtime.target import Target
 from .errors import BackendError, place
@@ -50,7 +51,7 @@ class Storage:
 
     @property
     def nbytes(self) -> int:
-        return math.prod(self.shape) * {"f32": 4, "i32": 4, "f16": 2, "bf16": 2}.get(self.dtype, 1)
+        return math.prod(self.shape) * DType.parse(self.dtype).size
 
 
 @dataclass

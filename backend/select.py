@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from ..dialects import npu, tile
 from ..runtime.expr import ONE, Expr, Term, merge
 from ..runtime.isa import BY_NAME, DTYPES, Space
+from ..runtime.plan import MOST_ARGUMENTS
 from .errors import BackendError, place
 
 Values = dict[str, Expr | int]
@@ -183,8 +184,9 @@ def select_kernel(kernel: tile.KernelOp) -> npu.KernelOp:
     """The npu kernel of a tile kernel. Raises `BackendError` for what no instruction can do."""
     state = _Kernel(kernel)
     kinds = ["gm" if isinstance(argument.type, tile.BufferType) else "index" for argument in kernel.body.block.args]
-    if len(kinds) > 27:
-        raise BackendError(f"{place(kernel)}: a kernel has at most 27 arguments, r0 to r26 (found {len(kinds)})")
+    if len(kinds) > MOST_ARGUMENTS:
+        rule = f"a kernel has at most {MOST_ARGUMENTS} arguments, r0 to r{MOST_ARGUMENTS - 1}"
+        raise BackendError(f"{place(kernel)}: {rule} (found {len(kinds)})")
     result = npu.KernelOp(kernel.sym_name.data, kinds)
     _select_block(kernel.body.block, result.body.block, 0, state)
     result.set_number("slots", max(state.slots.values()) + 1)

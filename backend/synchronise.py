@@ -63,9 +63,10 @@ from xdsl.passes import ModulePass
 from ..dialects import npu
 from ..runtime.expr import Expr, Term
 from ..runtime.isa import TOKEN_IDS, TOKEN_LIMIT, Engine
+from ..runtime.plan import R_TOKEN
 from .errors import BackendError, buffer_name, place
 
-TOKEN_BASE = "r30"
+TOKEN_BASE = f"r{R_TOKEN}"
 """Register that holds the kernel's first token id."""
 
 

@@ -5,13 +5,16 @@
     prepared.run([x, y], cores=2)
 
 A kernel is translated to one Python function: loops and expressions become Python, each op a call into
-`runtime/numerics`; for `tile.map` above:
+`runtime/numerics`; the `tile.map` of the kernel in `tile/__init__.py` becomes
 
-    n0, n1 = max(0, min(1000 - x0, 128)), 64
+    n0 = max(0, min(1000 + -1*x0, 128))
+    n1 = 64
     if n0 > 0 and n1 > 0:
-        o0 = 0
-        if o0 < 0 or o0 + (n0-1)*64 + (n1-1)*1 >= 8192: fail(3, 0, o0, …)
-        vmap(24, 1, n0, n1, P2 + (q0 % 2)*16384 + o0*2, …)
+        o = 0
+        if o < 0 or o + (n0-1)*64 + (n1-1)*1 >= 8192: fail(1, 0, o, …)
+        dst = P0 + (q0 - 0) % 2 * 16384 + o*2
+        …
+        vmap(24, 1, n0, n1, dst, 0, 128, 2, 0, a, …)
 
 Every box is checked against its buffer. L0A and L0B hold words of 4 bytes, as numerics computes in them; the cores of
 a kernel run one after the other.
@@ -335,7 +338,7 @@ def _drained(w: _Writer, op: tile.TileOp) -> list[str]:
         steps.append((CODES["relu"], _ABSENT, "0.0, 0.0", "1"))
     elif f["act"] == "2":
         steps.append((CODES["clip"], _ABSENT, f"{_float(f['lo'])}, {_float(f['hi'])}", "1"))
-    if not steps or (op.kind(1).dtype == "i32" and steps):
+    if not steps or op.kind(1).dtype == "i32":
         steps.insert(0, (CODES["copy"], _ABSENT, "0.0, 0.0", "1"))
     current = f"src, 0, {op.strides.data[1][0] * 4}, 4, {DTYPES[op.kind(1).dtype]}"
     lines = ["T = temporary(n0*n1)"]

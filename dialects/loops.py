@@ -9,7 +9,6 @@ indices:
     sum over the last    bounds (r, c)      x: (d0, d1)   out: (d0, 0)   Reduce("sum")
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,8 +94,3 @@ class LoopNest:
         """Dimensions that do not appear in the output."""
         used = {dim for ax in self.output for dim, _ in ax.terms}
         return tuple(dim for dim in range(len(self.bounds)) if dim not in used)
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates; 0 unless the kernel is `MultiplyAdd`."""
-        return math.prod(self.bounds) if isinstance(self.kernel, MultiplyAdd) else 0

@@ -57,7 +57,6 @@ from .tile.attributes import read_value, value_text
 ON_CHIP = ("l1", "l0a", "l0b", "l0c", "ub")
 KINDS = ("gm", "index")
 """What an argument register holds: the address of a buffer in global memory, or a number."""
-_QUEUE_FIELD = {"set": "src", "wait": "dst", "grant": "dst", "signal": "engine", "await": "engine"}
 
 
 @irdl_attr_definition
@@ -173,16 +172,18 @@ class RowOp(IRDLOperation):
 
     @property
     def slot_number(self) -> int:
+        """Slot in the kernel's location table; 0: the kernel itself."""
         return self.slot.data if self.slot is not None else 0
 
     @property
     def placed(self) -> tuple[tuple[int, int], ...]:
+        """For each buffer (the field that it begins, iterations ago)."""
         return self.places.data if self.places is not None else ()
 
     @property
     def queue(self) -> Engine | None:
         """The engine whose queue takes the row; None for what the sequencer executes."""
-        field = _QUEUE_FIELD.get(self.INSTRUCTION.name)
+        field = self.INSTRUCTION.queue_field
         engine = self.INSTRUCTION.engine if field is None else Engine(self[field].base)
         return engine or None
 

@@ -64,6 +64,7 @@ class WeightStore:
         return handle
 
     def get(self, handle: str) -> Array:
+        """The array of a handle, read-only. Raises `WeightError`."""
         if handle not in self._arrays:
             rule = f"an array has this handle (found none among {len(self._arrays)})"
             raise WeightError(f"weight {handle}: {rule}; load the store of this module")
@@ -80,6 +81,7 @@ class WeightStore:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())
 
     def update(self, other: "WeightStore") -> None:

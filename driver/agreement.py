@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .errors import CommandError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -61,15 +64,30 @@ def agree_all(found: Mapping[str, Array], reference: Mapping[str, Array]) -> lis
 
 
 def onnxruntime_run(
-    model: "ModelProto", inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, threads: int = 1
+    model: "ModelProto",
+    inputs: Mapping[str, Array],
+    outputs: Sequence[str] | None = None,
+    threads: int = 1,
+    path: Path | None = None,
 ) -> dict[str, Array]:
-    """What onnxruntime computes; `outputs` may name any values of the graph, which must be graph outputs of `model`."""
+    """What onnxruntime computes; `outputs` may name any values of the graph, which must be graph outputs of `model`.
+
+    `path` is where the model lies, if the file is to be read again, with its external data. Raises `CommandError` for a
+    model or an input that onnxruntime refuses.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = list(outputs or [output.name for output in session.get_outputs()])
-    found: Sequence[Any] = session.run(names, dict(inputs))
+    source = str(path) if path is not None else model.SerializeToString()
+    try:
+        session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        names = list(outputs or [output.name for output in session.get_outputs()])
+        found: Sequence[Any] = session.run(names, dict(inputs))
+    except Exception as error:  # noqa: BLE001 - its errors have no class in common
+        where = path or model.graph.name or "the model"
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        rule = f"{where}: onnxruntime, the reference, cannot run it ({text[:300]})"
+        raise CommandError(f"{rule}; check the model with onnx.checker") from None
     return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}

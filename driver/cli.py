@@ -2,12 +2,13 @@
 
 import argparse
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 from .errors import OK, Usage, describe, tell
 from .progress import Progress
@@ -30,7 +31,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for add in (_add_compile, _add_run, _add_check, _add_compare, _add_inspect, _add_targets):
+    for add in _COMMANDS.values():
         add(commands)
     return parser
 
@@ -57,9 +58,9 @@ def _compile_options(parser: Parser) -> None:
 def _input_options(parser: Parser) -> None:
     add = parser.add_argument
     add("--input", action="append", default=[], metavar="INPUT=FILE", help=".npy, .npz or .png; a .npz alone has all")
-    add("--random", type=int, metavar="SEED", help="fill inputs that are not given with seeded values")
-    add("--mean", type=float, default=0.0, help="pixels of a .png become (x/255 - mean)/std (default: 0)")
-    add("--std", type=float, default=1.0, help="see --mean (default: 1)")
+    add("--random", type=parse_seed, metavar="SEED", help="fill inputs that are not given with seeded values")
+    add("--mean", type=parse_number, default=0.0, help="pixels of a .png become (x/255 - mean)/std (default: 0)")
+    add("--std", type=parse_divisor, default=1.0, help="see --mean (default: 1)")
     add("--bgr", action="store_true", help="the model takes blue first")
 
 
@@ -80,7 +81,7 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright
     add = parser.add_argument
     add("-o", "--output", type=Path, metavar="FILE.npz", help="write the outputs here")
     add("--verify", type=Path, metavar="ONNX", help="compare with what onnxruntime makes of this model")
-    add("--seed", type=int, metavar="N", help="run a legal interleaving of the engines, picked by N")
+    add("--seed", type=parse_seed, metavar="N", help="run a legal interleaving of the engines, picked by N")
     add("--profile", action="store_true", help="print the cycles of each ONNX node")
     _compile_options(parser)
 
@@ -99,7 +100,11 @@ def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
     _input_options(parser)
     _compile_options(parser)
     parser.add_argument(
-        "--cosine", type=float, default=0.9995, metavar="C", help="least cosine against onnxruntime (default: 0.9995)"
+        "--cosine",
+        type=parse_number,
+        default=0.9995,
+        metavar="C",
+        help="least cosine against onnxruntime (default: 0.9995)",
     )
 
 
@@ -121,6 +126,42 @@ def _add_targets(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
     parser = _command(commands, "targets", "targets:targets", about)
     parser.add_argument("action", choices=("list", "show", "validate"), nargs="?", default="list")
     parser.add_argument("target", nargs="?", metavar="TARGET", help="a shipped target or a .toml file")
+
+
+_COMMANDS = {
+    "compile": _add_compile,
+    "run": _add_run,
+    "check": _add_check,
+    "compare": _add_compare,
+    "inspect": _add_inspect,
+    "targets": _add_targets,
+}
+
+
+def parse_seed(text: str) -> int:
+    """A whole number of 63 bits."""
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^63 - 1 (found {text!r})")
+    return int(text)
+
+
+def parse_number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a number (found {text!r})")
+    return value
+
+
+def parse_divisor(text: str) -> float:
+    """A finite number other than 0."""
+    value = parse_number(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("must not be 0: pixels are divided by it")
+    return value
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
@@ -146,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--json" in given:
             told = {"kind": failure.kind, "problems": failure.problems, "exit_code": failure.exit_code}
             print(json.dumps({"error": told}, ensure_ascii=False))
-        command = " ".join(["stepwell", *(word for word in given[:1] if not word.startswith("-"))])
+        command = " ".join(["stepwell", *(word for word in given[:1] if word in _COMMANDS)])
         tell(failure, error, command, "--debug" in given)
         return failure.exit_code
 
@@ -165,9 +206,20 @@ def _run(given: Sequence[str]) -> int:
     module, name = args.run.split(":")
     command: Run = getattr(import_module(f".{module}", __package__), name)
     report = command(args, Progress(quiet=args.quiet))
-    print(json.dumps(report.data, ensure_ascii=False, indent=1) if args.json else report.text)
+    print(json.dumps(finite(report.data), ensure_ascii=False, indent=1) if args.json else report.text)
     sys.stdout.flush()
     return report.exit_code
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity; null stands for them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(each) for key, each in cast(Mapping[str, Any], value).items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in cast(Sequence[Any], value)]
+    return value
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """`stepwell compile` and `stepwell run`."""
 
 import argparse
+import os
 import time
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import numpy as np
 
-from ..runtime.artifact import Artifact, load
+from ..runtime.artifact import Artifact, ArtifactError, load
 from ..runtime.model import Model
 from ..runtime.plan import Tensor
 from . import inputs as files
@@ -27,8 +30,15 @@ _MOST_NODES = 12
 def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Writes the artifact of a model."""
     start = time.process_time()
+    output: Path = args.output or args.model.with_suffix(".stw")
+    _check_replaceable(output)
+    if output.exists() and args.model.exists() and output.samefile(args.model):
+        raise CommandError(f"-o {output}: is the model itself, which would be lost; name another file")
     artifact = compile_onnx(args.model, args, progress, _settings(args), keep_ir=args.keep_ir)
-    path = artifact.save(args.output or args.model.with_suffix(".stw"))
+    try:
+        path = artifact.save(output)
+    except OSError as error:
+        raise CommandError(_unwritable(output, error)) from None
     cpu = time.process_time() - start
     launches = sum(len(plan.steps) for plan in artifact.plans)
     weights, arena = artifact.bytes_of("weight"), artifact.plans[0].arena_bytes
@@ -45,7 +55,7 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     }
     text = (
         f"{path}: {size(path.stat().st_size)} for {artifact.target.name}, {args.precision}; {cpu:.1f} s of CPU\n"
-        f"  {plural(len(artifact.kernels), 'kernel')}, launched {launches:,} times; "
+        f"  {plural(len(artifact.kernels), 'kernel')}, {plural(launches, 'launch')}; "
         f"weights {size(weights)}, arena {size(arena)}\n"
         f"next: stepwell run {path} --random 0   or   stepwell inspect {path}"
     )
@@ -84,6 +94,11 @@ def _settings(args: argparse.Namespace) -> "Settings":
 
 def run_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Runs an artifact, or a model that it compiles first, and says what came out."""
+    if args.output and args.output.suffix != ".npz":
+        rule = f"-o {args.output}: must end in .npz (found {args.output.suffix or 'no suffix'})"
+        raise CommandError(f"{rule}; write -o FILE.npz")
+    if args.output:
+        _check_replaceable(args.output)
     artifact = artifact_of(args, progress)
     model = artifact.model
     arrays = read_inputs(args, model.inputs)
@@ -92,7 +107,7 @@ def run_model(args: argparse.Namespace, progress: Progress) -> Report:
         outputs = model.run(arrays, seed=args.seed, on_launch=progress.at)
     agreements = _verify(args.verify, arrays, outputs, progress) if args.verify else None
     if args.output:
-        np.savez(args.output, allow_pickle=False, **outputs)
+        write_arrays(args.output, outputs)
     with progress.step("timing"):
         data = _run_data(model, outputs, agreements)
     text = _run_text(model, outputs, agreements, args.profile)
@@ -105,7 +120,63 @@ def artifact_of(args: argparse.Namespace, progress: Progress) -> Artifact:
     if args.model.suffix != ".stw":
         return compile_onnx(args.model, args, progress)
     with progress.step("verifying the file"):
-        return load(args.model)
+        artifact = load_file(args.model)
+    _check_settled(args, artifact)
+    return artifact
+
+
+def load_file(path: Path) -> Artifact:
+    """As `load`; the error names the file."""
+    try:
+        return load(path)
+    except ArtifactError as error:
+        if str(path) in error.part:
+            raise
+        part = str(path) if error.part == "file" else f"{path}: {error.part}"
+        raise ArtifactError(part, error.found, error.expected, error.remedy) from None
+
+
+def _check_settled(args: argparse.Namespace, artifact: Artifact) -> None:
+    """Raises `CommandError` for options that come too late for a compiled file."""
+    late: list[str] = []
+    if args.target not in ("edge", artifact.target.name):
+        late.append(f"--target {args.target}")
+    if args.precision not in ("fp16", artifact.metadata.options.get("precision")):
+        late.append(f"--precision {args.precision}")
+    if args.cores not in (None, artifact.cores or artifact.target.cores):
+        late.append(f"--cores {args.cores}")
+    late += ["--shape"] * bool(args.shape) + ["--weights"] * (args.weights is not None)
+    if late:
+        rule = f"{args.model}: is compiled already, for {artifact.target.name}"
+        raise CommandError(f"{rule} (found {', '.join(late)}); give these options to stepwell compile")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """An .npz file, in whole or not at all. Raises `CommandError`."""
+    content = BytesIO()
+    with ZipFile(content, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(content.getbuffer())
+        partial.replace(path)
+    except OSError as error:
+        raise CommandError(_unwritable(path, error)) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raises `CommandError` for a folder or a device: a file is written beside its place and moved there."""
+    if path.exists() and not path.is_file():
+        found = "a folder" if path.is_dir() else "a device"
+        raise CommandError(f"-o {path}: must be a file (found {found}); name a file")
+
+
+def _unwritable(path: Path, error: OSError) -> str:
+    return f"-o {path}: cannot be written ({error.strerror or error}); name a file in a folder that can be written"
 
 
 def announce_compilation(progress: Progress) -> None:
@@ -141,9 +212,19 @@ def _verify(
     if not path.is_file():
         raise CommandError(f"--verify {path}: no such file; name the .onnx model")
     with progress.step("running onnxruntime"):
-        import onnx
+        from ..frontend.model_file import read_model
 
-        return agree_all(outputs, onnxruntime_run(onnx.load(path), arrays))
+        # by its path, for a model with weights in other files
+        reference = onnxruntime_run(read_model(path)[0], arrays, path=path)
+    if reference.keys() != outputs.keys():
+        found, expected = ", ".join(reference), ", ".join(outputs)
+        raise CommandError(f"--verify {path}: must have the outputs {expected} (found {found}); name the same model")
+    for name, array in reference.items():
+        if array.shape != outputs[name].shape:
+            found, expected = shape(array.shape), shape(outputs[name].shape)
+            rule = f"--verify {path}: {name} must have the shape {expected} (found {found})"
+            raise CommandError(f"{rule}; name the model that was compiled")
+    return agree_all(outputs, reference)
 
 
 def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agreement] | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
+from onnx.external_data_helper import load_external_data_for_model
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -73,6 +74,8 @@ def compare_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Runs every stage. The exit code is 1 if one departs."""
     if not args.model.is_file():
         raise CommandError(f"{args.model}: no such file; name an .onnx model")
+    if args.model.suffix in (".stw", ".mlir"):
+        raise CommandError(f"{args.model}: must be an .onnx model (found {args.model.suffix}); name the model")
     stages = run_stages(args, progress)
     departed = next((stage for stage in stages if stage.departure is not None), None)
     data = {
@@ -122,14 +125,15 @@ class _Comparison:
         self.args = args
         self.progress = progress
         with progress.step("importing"):
-            self.proto, _ = read_model(args.model)
+            self.proto, folder = read_model(args.model)
             model = self.proto if name_nodes(self.proto) else args.model
             self.work = start(model, target=args.target, shapes=dict(args.shape), cores=args.cores)
         self.options = options_of(args.precision, args.cores, {})
         self.inputs = read_inputs(args, inputs_of(self.work))
-        self.arrays = [self.inputs[tensor.name] for tensor in inputs_of(self.work)]
         with progress.step("running onnxruntime"):
-            self.every = onnxruntime_run(with_all_values(self.proto), self.inputs)
+            complete = with_all_values(self.proto)
+            load_external_data_for_model(complete, str(folder))
+            self.every = onnxruntime_run(complete, self.inputs)
         self.by_node = {node.name: self.every[node.output[0]] for node in self.proto.graph.node if node.output[0]}
         self.expected: list[list[Array]] = []
         """Results of each launch at the graph stage."""
@@ -163,7 +167,7 @@ class _Comparison:
                 bits.check(found)
                 return found
 
-            results = evaluate(work.module, self.arrays, work.ctx.weights, launch=launch)
+            results = evaluate(work.module, self._arguments(), work.ctx.weights, launch=launch)
         return self._stage("tile", results, bits.checked, bits.departure)
 
     def npu(self) -> Stage:
@@ -183,7 +187,12 @@ class _Comparison:
 
     def _evaluate(self) -> tuple[list[Array], dict[SSAValue, Array]]:
         values: dict[SSAValue, Array] = {}
-        return evaluate(self.work.module, self.arrays, self.work.ctx.weights, values=values), values
+        return evaluate(self.work.module, self._arguments(), self.work.ctx.weights, values=values), values
+
+    def _arguments(self) -> list[Array]:
+        """The inputs, in the types that `main` has by now: a stage narrows i64."""
+        arguments = zip(inputs_of(self.work), main_of(self.work.module).body.block.args, strict=True)
+        return [self.inputs[t.name].astype(NUMPY[element(argument)], copy=False) for t, argument in arguments]
 
     def _against_onnxruntime(self, name: str, results: Sequence[Array], ops: Sequence[Checked]) -> Stage:
         checked, first = first_departing(ops, self.by_node, self.args.cosine)

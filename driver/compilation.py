@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import index
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,8 @@ def start(
     `weights` is the file with the arrays that IR text names.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
+    if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise CommandError(f"cores: must be a whole number (found {cores!r})")
     if cores is not None and not 1 <= cores <= chip.cores:
         raise CommandError(f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores})")
     place = chip.name if isinstance(target, Target) else str(target)
@@ -107,9 +110,19 @@ def start(
     elif isinstance(model, str | Path) and Path(model).suffix == ".mlir":
         work = _parsed(Path(model), place, weights)
     else:
-        work = _imported(model, shapes or {}, place)
+        if weights is not None:
+            raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
+        work = _imported(model, _whole(shapes or {}), place)
     work.ctx.target = chip
     return work
+
+
+def _whole(shapes: Shapes) -> Shapes:
+    """The same with Python's integers: numpy's will do as well. Raises `CommandError`."""
+    try:
+        return {name: [index(size) for size in extents] for name, extents in shapes.items()}
+    except (TypeError, AttributeError):
+        raise CommandError(f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r})') from None
 
 
 def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str) -> Compilation:
@@ -135,7 +148,12 @@ def _parsed(source: Path, target: str, weights: str | Path | None) -> Compilatio
     if weights is not None:
         ctx.weights.update(WeightStore.load(weights))
         command += f" --weights {quote(str(weights))}"
-    module = LocatingParser(ctx, source.read_text(encoding="utf-8"), str(source), 0).parse_module()
+    try:
+        module = LocatingParser(ctx, source.read_text(encoding="utf-8"), str(source), 0).parse_module()
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{source}: must be IR as UTF-8 text (found {error}); name an .mlir file") from None
+    except RecursionError:
+        raise CommandError(f"{source}: is nested too deeply to be read; check the braces") from None
     try:
         verify(module)
     except IRError as error:
@@ -247,6 +265,12 @@ def link(work: Compilation, options: Mapping[str, str], cores: int | None, linke
         Metadata(origin.name, options, origin.metadata),
         linked,
     )
+    if artifact.nbytes > work.target.gm_bytes:
+        found = f"found {artifact.nbytes:,} for its weights and values"
+        rule = (
+            f"{origin.name or 'the model'}: must fit the {work.target.gm_bytes:,} bytes of {work.target.name}'s memory"
+        )
+        raise CommandError(f"{rule} ({found}); take smaller shapes or a larger target")
     return replace(artifact, debug=work.ir)
 
 

@@ -65,6 +65,8 @@ def describe(error: BaseException) -> Failure:
         return Failure(USAGE, kind, (str(error),))
     if isinstance(error, KeyboardInterrupt):
         return Failure(PROBLEM, kind, ("interrupted",))
+    if isinstance(error, OSError) and error.filename is not None:
+        return Failure(PROBLEM, kind, (f"{error.filename}: {error.strerror or error}; check the path",))
     if _is_users(error):
         return Failure(PROBLEM, kind, _problems(error))
     return Failure(INTERNAL, kind, (f"{kind}: {_first_line(error)}",))

@@ -46,17 +46,22 @@ def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels 
 
 
 def _read(argument: str, wanted: Mapping[str, Wanted], pixels: Pixels) -> dict[str, Array]:
-    name, equals, file = argument.partition("=")
+    name, equals, file = _split(argument, wanted)
     path = Path(file if equals else argument)
     if not path.is_file():
         raise CommandError(f"--input {argument}: must name a file (found none at {path}); write x=FILE or FILE.npz")
     if path.suffix == ".npz":
         arrays = _numpy(path)
+        if "" in arrays:
+            raise CommandError(f"{path}: must be an .npz archive (found the one array of an .npy file); rename it")
         return arrays if not equals else {name: _member(arrays, name, path)}
     if not equals:
         raise CommandError(f"--input {argument}: must say which input the file is for; write x={path}")
     if path.suffix == ".npy":
-        return {name: _numpy(path)[""]}
+        arrays = _numpy(path)
+        if "" not in arrays:
+            raise CommandError(f"{path}: must be one array (found an archive of {len(arrays)}); rename it to .npz")
+        return {name: arrays[""]}
     if path.suffix.lower() != ".png":
         raise CommandError(f"--input {argument}: must be .npy, .npz or .png (found {path.suffix or 'no suffix'})")
     if name not in wanted:
@@ -64,12 +69,21 @@ def _read(argument: str, wanted: Mapping[str, Wanted], pixels: Pixels) -> dict[s
     return {name: from_pixels(png.read(path), wanted[name], pixels, str(path))}
 
 
+def _split(argument: str, wanted: Mapping[str, Wanted]) -> tuple[str, str, str]:
+    """Name, equals sign and file; names of inputs may hold the sign themselves."""
+    names = [name for name in wanted if argument.startswith(f"{name}=")]
+    if not names:
+        return argument.partition("=")
+    name = max(names, key=len)
+    return name, "=", argument[len(name) + 1 :]
+
+
 def _numpy(path: Path) -> dict[str, Array]:
     """The arrays of a file by name; the one of an .npy file has none."""
     try:
         loaded = np.load(path, allow_pickle=False)
         return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except Exception as error:  # noqa: BLE001 - a damaged file makes numpy, zipfile and zlib raise a dozen kinds
         raise CommandError(
             f"{path}: cannot be read as numpy arrays ({error}); write it with numpy.save or savez"
         ) from None

@@ -3,9 +3,10 @@
 import argparse
 from typing import Any
 
-from ..runtime.artifact import Artifact, load
+from ..runtime.artifact import Artifact
 from ..runtime.assembly import disassemble
 from ..runtime.plan import Kernel, Launch, TensorRef
+from .commands import load_file
 from .errors import CommandError
 from .progress import Progress
 from .report import Report, names, plural, shape, size, table
@@ -14,7 +15,7 @@ from .report import Report, names, plural, shape, size, table
 def inspect_artifact(args: argparse.Namespace, progress: Progress) -> Report:
     """What is in a file. Raises `ArtifactError`, `CommandError`."""
     with progress.step("verifying the file"):
-        artifact = load(args.artifact)
+        artifact = load_file(args.artifact)
     known = {kernel.name: kernel for kernel in artifact.kernels}
     if unknown := [name for name in args.kernel if name not in known]:
         raise CommandError(*(f"--kernel {name}: no such kernel; there are {names(list(known), 8)}" for name in unknown))

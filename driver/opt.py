@@ -190,6 +190,9 @@ class OptMain(xDSLOptMain):
         """Reads the pipeline and the files that passes need, before any input is read."""
         if self.args.list_passes:
             return
+        file = self.args.input_file
+        if file is not None and Path(file).suffix not in (".mlir", ".onnx"):
+            raise UsageError(f"{file}: must be .mlir or .onnx (found {Path(file).suffix or 'no suffix'}); rename it")
         self.passes = parse_passes(self.args.passes)
         if self.args.chip:
             from ..runtime.target import Target
@@ -206,8 +209,17 @@ class OptMain(xDSLOptMain):
             print(list_passes())
             return
         super().run()
+        if self.args.output_file is not None:
+            Path(self.args.output_file).write_text(self._output.getvalue(), encoding="utf-8")
         if self.args.notes:
             print(*self.ctx.notes, sep="\n", file=sys.stderr)
+
+    def prepare_output(self) -> IO[str]:
+        """A file is written when all went well: it may be the input, and may hold something."""
+        if self.args.output_file is None:
+            return sys.stdout
+        self._output = _Kept()
+        return self._output
 
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
         """The module of a part of the input, checked."""
@@ -270,6 +282,13 @@ class OptMain(xDSLOptMain):
             if value
         ]
         return " ".join(parts)
+
+
+class _Kept(StringIO):
+    """Text that can be had after xDSL's driver has closed the stream."""
+
+    def close(self) -> None:
+        """Keeps what was written."""
 
 
 class LocatingParser(Parser):
@@ -348,6 +367,12 @@ def main(args: Sequence[str] | None = None) -> int:
         OptMain("Reads IR or a model, runs passes, prints IR.", args).run()
     except BrokenPipeError:
         return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+    except RecursionError:
+        print("the IR is nested too deeply to be read; check its braces", file=sys.stderr)
+    except UnicodeDecodeError as error:
+        print(f"the input must be IR as UTF-8 text (found {error}); name an .mlir file", file=sys.stderr)
     except ParseError as error:
         print(error, file=sys.stderr)
     except OSError as error:

@@ -1,7 +1,9 @@
 """The shapes of a model's inputs: those that the file states, completed by the caller."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import onnx
 from onnx import TensorProto
@@ -20,6 +22,9 @@ ELEMENTS: Mapping[int, Attribute] = {
     TensorProto.BOOL: i1,
 }
 """The element type of each ONNX type; `i64` stands at the border only."""
+
+MOST_ELEMENTS = 2**40
+"""Of one input: more than any device holds, and few enough for all arithmetic on sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,11 @@ def read_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
         for name in shapes
         if name not in names
     ]
+    problems += [
+        f"{name}: every input has a name of its own (found {count} of this name); rename them"
+        for name, count in Counter(names).items()
+        if count > 1
+    ]
     inputs = list[Input]()
     for info in infos:
         found = read_input(info, shapes.get(info.name))
@@ -61,23 +71,33 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None) -> Input
         found = TensorProto.DataType.Name(kind.elem_type)
         return f"{info.name}: inputs hold f32, f16, bf16, integers or truth values (found {found}); convert the model"
     dims = [_extent(dim) for dim in kind.shape.dim]
+    if not kind.HasField("shape"):
+        if wanted is None:
+            rule = f"{info.name}: an input has a shape (found none in the model)"
+            return f'{rule}; give shapes={{"{info.name}": […]}}, or --shape {info.name}=D0,D1,…, with numbers'
+        dims = ["?"] * len(wanted)
     problem = _misfit(info.name, dims, wanted)
     if problem:
         return problem
-    return Input(info.name, tuple(wanted if wanted is not None else [d for d in dims if isinstance(d, int)]), element)
+    found = tuple(wanted if wanted is not None else [d for d in dims if isinstance(d, int)])
+    if prod(found) > MOST_ELEMENTS:
+        return (
+            f"{info.name}: an input has at most 2^40 elements (found {'×'.join(map(str, found))}); take smaller sizes"
+        )
+    return Input(info.name, found, element)
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:
     """A number, or the name of a dynamic extent; 0, −1 and the like are dynamic too."""
-    if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0:
-        return dim.dim_value
+    if dim.WhichOneof("value") == "dim_value":
+        return dim.dim_value if dim.dim_value > 0 else str(dim.dim_value)
     return dim.dim_param or "?"
 
 
 def _misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) -> str | None:
     """What is wrong with the shape of an input, the first axis of it."""
     form = ", ".join(str(dim) if isinstance(dim, int) else f"<{dim}>" for dim in dims)
-    advice = f'give shapes={{"{name}": [{form}]}}, or --shape {name}={form.replace(", ", "x")}, with numbers'
+    advice = f'give shapes={{"{name}": [{form}]}}, or --shape {name}={form.replace(", ", ",")}, with numbers'
     if wanted is None:
         axis = next((i for i, dim in enumerate(dims) if isinstance(dim, str)), None)
         return None if axis is None else f"{name}: axis {axis} has a static extent (found {dims[axis]!r}); {advice}"

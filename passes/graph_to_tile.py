@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ..dialects import tile
@@ -16,6 +15,7 @@ from ..dialects.graph.op import GraphOp, dtype_name, shape
 from ..dialects.graph.pool import Window2DOp
 from ..dialects.graph.properties import flag, ints
 from .context import PassError, compile_context
+from .location import leaves
 from .tiling.body import Machine, NotTileable, Region
 from .tiling.contraction import Product, tile_product
 from .tiling.depthwise import tile_depthwise
@@ -169,14 +169,5 @@ _FORMS: dict[type[GraphOp], Callable[[str, Region, Machine], tile.KernelOp]] = {
 def locate(kernel: tile.KernelOp, region: Region) -> None:
     """Every op of the kernel that has no location of its own stands for the kernel's first op."""
     for op in kernel.walk():
-        _inherit(op, region.ops[0])
-
-
-def _inherit(op: Operation, source: Operation) -> None:
-    from .location import leaves
-
-    if not leaves(op.location):
-        op.location = source.location
-
-
-__all__ = ["GraphToTile", "product_of", "tile_kernel"]
+        if not leaves(op.location):
+            op.location = region.ops[0].location

@@ -169,7 +169,7 @@ def cost(region: Region, perm: Perm, ctx: CompileContext) -> int:
 
 
 def _bytes_moved(source: Sequence[int], perm: Sequence[int], value: SSAValue) -> int:
-    """Bytes of a transpose; a little for one that is only a reshape, so that fewer ops win a tie."""
+    """Bytes of a transpose; none for one that is only a reshape."""
     if moves_nothing(perm, source):
         return 0
     return math.prod(source) * NUMPY[element(value)].itemsize

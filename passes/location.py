@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     NameLoc,
     NoneAttr,
-    StringAttr,
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
@@ -42,11 +41,6 @@ def fuse_locations(locations: Iterable[Attribute]) -> LocationAttr:
 def absorb(op: Operation, *others: Operation) -> None:
     """Adds the locations of `others`, which `op` now stands for as well."""
     op.location = fuse_locations([op.location, *(other.location for other in others)])
-
-
-def node_location(name: str) -> NameLoc:
-    """The location of the ONNX node `name`."""
-    return NameLoc(StringAttr(name), NoneAttr())
 
 
 def node_names(location: Attribute) -> list[str]:

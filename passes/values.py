@@ -22,12 +22,6 @@ def users(value: SSAValue) -> list[Operation]:
     return list(dict.fromkeys(use.operation for use in value.uses))
 
 
-def only_user(value: SSAValue, kind: type[Op]) -> Op | None:
-    """The one op that uses it, if it is of this kind."""
-    found = users(value)
-    return found[0] if len(found) == 1 and isinstance(found[0], kind) else None
-
-
 def array_of(value: SSAValue, ctx: CompileContext) -> Array | None:
     """Its array, if it is a constant."""
     return constant_value(value, ctx.weights)

@@ -21,10 +21,10 @@ from .execute.queues import Queues, new_queues, poison, run_in_order, run_queues
 from .faults import DeviceFault
 from .generator import Flat, State, flatten, launch_registers, new_state
 from .memory import CoreMemory, Memory
+from .plan import MOST_ARGUMENTS
 from .target import Target
 
 Words = npt.NDArray[np.int64]
-_ARGUMENTS = 27
 _BURST = 16
 """Most entries that one core executes before another may, under a seed."""
 _ENDLESS = 1 << 62
@@ -97,8 +97,8 @@ def run(
     count = target.cores if cores is None else cores
     if not 1 <= count <= len(memory.cores):
         raise ValueError(f"{kernel}: {count} cores; the memory was made for 1 to {len(memory.cores)}")
-    if len(arguments) > _ARGUMENTS:
-        raise ValueError(f"{kernel}: {len(arguments)} arguments; there are registers for {_ARGUMENTS}")
+    if len(arguments) > MOST_ARGUMENTS:
+        raise ValueError(f"{kernel}: {len(arguments)} arguments; there are registers for {MOST_ARGUMENTS}")
     if counters.dtype != np.int64 or counters.shape != (isa.COUNTERS,):
         raise ValueError(
             f"{kernel}: counters of {counters.dtype}{list(counters.shape)}; expected int64[{isa.COUNTERS}]"

@@ -103,11 +103,6 @@ def var(name: str, coef: int = 1, times: str = ONE) -> Expr:
     return Expr(0, (Term(coef, name, times),))
 
 
-def as_expr(value: "Expr | int") -> Expr:
-    """A number as a constant expression."""
-    return value if isinstance(value, Expr) else Expr(int(value))
-
-
 def merge(terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """Collects equal products, drops zeros, orders by variable code: equal expressions become equal objects."""
     sums: dict[tuple[str, str], int] = {}

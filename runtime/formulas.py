@@ -38,12 +38,9 @@ MOST_ACCESSES = max(len(instruction.accesses) for instruction in isa.INSTRUCTION
 MOST_RUNS = 5
 ACCESS_WIDTH = RUNS + 2 * MOST_RUNS
 
-
-_DEPTH = "(T.cube_k_f32 if dtype == 2 else T.cube_k_f16 if dtype < 2 else T.cube_k_i8)"
-_COST_F32 = "(T.cube_cost_f32 if dtype == 2 else 1)"
 _FULL_CUBE = {
-    "mma": f"m * n * k / (T.cube_m * T.cube_n * {_DEPTH}) * {_COST_F32}",
-    "mma_dw": f"m * groups * taps / T.cube_m * {_COST_F32}",
+    "mma": f"m * n * k / (T.cube_m * T.cube_n * {isa.BLOCK_K}) * {isa.COST_F32}",
+    "mma_dw": f"m * groups * taps / T.cube_m * {isa.COST_F32}",
 }
 """Cycles of the cube if every multiplier worked in each of them."""
 

@@ -20,6 +20,7 @@ from .encoding import Program, ProgramError
 from .expr import CODE, LEVELS, REGISTERS, RINGS, VARIABLES, Expr
 from .jit import inline, jit, kernel
 from .numerics.bits import i64, load_i32, load_i64, store_i64
+from .plan import MOST_ARGUMENTS, R_TOKEN
 
 BLOCK = 256
 ROW, OPCODE, QUEUE, NOOP, FIELDS = range(5)
@@ -38,7 +39,6 @@ FAULTS = {
 
 _QUEUED, _END, _LOOP, _MOV, _MIN, _MAX, _DIV, _MOD, _LESS, _READ = range(10)
 _KINDS = {n: i for i, n in enumerate(("end", "loop", "mov", "min", "max", "div", "mod", "less", "read"), _END)}
-_QUEUE_FIELD = {"set": "src", "wait": "dst", "grant": "dst", "signal": "engine", "await": "engine"}
 _CORE, _R0 = CODE["core"], CODE["r0"]
 _WRAP = 840
 """lcm(1 … 8): rings are kept modulo this, so that a remainder by n ≤ 8 is a multiplication and a shift."""
@@ -125,13 +125,13 @@ def launch_registers(
     """r0…r31 as docs/program.md §2 has them at a launch."""
     registers = np.zeros(REGISTERS, np.int64)
     registers[: len(arguments)] = arguments
-    registers[27:31] = cores, l1, ub, token
+    registers[MOST_ARGUMENTS : R_TOKEN + 1] = cores, l1, ub, token
     return registers
 
 
 def _queue(number: int, name: str, fields: tuple[Expr, ...]) -> int:
     instruction = isa.BY_NAME[name]
-    field = _QUEUE_FIELD.get(name)
+    field = instruction.queue_field
     engine = instruction.engine if field is None else isa.Engine(fields[instruction.index(field)].base)
     if not engine:
         raise ProgramError(f"row {number}: {name}.{field}: scalar; expected an engine with a queue")

@@ -304,8 +304,8 @@ IM2COL_FIRST_ROW = "max(0, m0 // ow * sh - ph) - row0"
 """Row of the panel at which the footprint of `im2col` begins."""
 
 # cube and drain ------------------------------------------------------------------------------------------------------
-_BLOCK_K = "(T.cube_k_f32 if dtype == 2 else T.cube_k_f16 if dtype < 2 else T.cube_k_i8)"
-_COST = "(T.cube_cost_f32 if dtype == 2 else 1)"
+BLOCK_K = "(T.cube_k_f32 if dtype == 2 else T.cube_k_f16 if dtype < 2 else T.cube_k_i8)"
+COST_F32 = "(T.cube_cost_f32 if dtype == 2 else 1)"
 _ACC = (("m", "ldc * 4"),)
 
 CUBE = (
@@ -323,7 +323,7 @@ CUBE = (
             init=0  flag     start from 0
             dtype   dtype    element type
         """),
-        cycles=f"T.fixed_mma + up(m, T.cube_m) * up(n, T.cube_n) * up(k, {_BLOCK_K}) * {_COST}",
+        cycles=f"T.fixed_mma + up(m, T.cube_m) * up(n, T.cube_n) * up(k, {BLOCK_K}) * {COST_F32}",
         extents=("m", "n", "k"),
         accesses=(
             Access("a", Space.L0A, False, (("m", f"lda * {_ES}"),), f"k * {_ES}"),
@@ -347,7 +347,7 @@ CUBE = (
             init=0  flag     start from 0
             dtype   dtype    element type
         """),
-        cycles=f"T.fixed_mma + up(m, T.cube_m) * groups * taps * {_COST}",
+        cycles=f"T.fixed_mma + up(m, T.cube_m) * groups * taps * {COST_F32}",
         extents=("m", "groups", "taps"),
         accesses=(
             Access("a", Space.L0A, False, (("m", f"lda * {_ES}"),), f"groups * taps * 16 * {_ES}"),

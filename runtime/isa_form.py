@@ -82,6 +82,9 @@ class Access:
     when: str = "1"
 
 
+_QUEUE_FIELDS = {"set": "src", "wait": "dst", "grant": "dst", "signal": "engine", "await": "engine"}
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction. If any field in `extents` is 0 it does nothing (tokens still flow through its queue)."""
@@ -95,6 +98,11 @@ class Instruction:
     gm_bytes: str = "0"
     extents: tuple[str, ...] = ()
     accesses: tuple[Access, ...] = ()
+
+    @property
+    def queue_field(self) -> str | None:
+        """The field that names the engine whose queue takes the row; None: the instruction's own engine."""
+        return _QUEUE_FIELDS.get(self.name)
 
     def index(self, field: str) -> int:
         """Position of a field; raises KeyError for an unknown name."""

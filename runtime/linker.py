@@ -22,7 +22,7 @@ from . import isa
 from .encoding import Program, Row, row
 from .expr import Expr, var
 from .isa import Engine, Space
-from .plan import Kernel, Launch, Tensor, TensorRef
+from .plan import R_L1, R_TOKEN, R_UB, Kernel, Launch, Tensor, TensorRef
 from .target import Target
 
 STRIDE = 8
@@ -156,9 +156,9 @@ class _Linker:
         step = t.alignment
         values = {n: self._address(a) if isinstance(a, TensorRef) else a for n, a in enumerate(launch.arguments)}
         values |= {
-            28: half * (t.l1_bytes // 2 // step * step),
-            29: half * (t.ub_bytes // 2 // step * step),
-            30: half * (isa.TOKEN_IDS // 2),
+            R_L1: half * (t.l1_bytes // 2 // step * step),
+            R_UB: half * (t.ub_bytes // 2 // step * step),
+            R_TOKEN: half * (isa.TOKEN_IDS // 2),
         }
         self.rows += [row("mov", slot, rd=register, value=value) for register, value in values.items()]
 
@@ -237,7 +237,7 @@ def _with_token(r: Row, first: int, slot: int) -> Row:
     """A wait with its token id fixed, so that it can stand where r30 has another value."""
     index = r.instruction.index("id")
     identity = r.fields[index]
-    plain = Expr(identity.base + first, tuple(term for term in identity.terms if term.x != "r30"))
+    plain = Expr(identity.base + first, tuple(term for term in identity.terms if term.x != f"r{R_TOKEN}"))
     return Row(r.name, (*r.fields[:index], plain, *r.fields[index + 1 :]), slot)
 
 
@@ -269,12 +269,11 @@ def _traits(kernel: Kernel) -> _Traits:
         if found:
             memory[number] = tuple(found)
     engines = frozenset(engine for space in Space for engine in users[space])
-    frozen = {space: frozenset(engines) for space, engines in users.items()}
     return _Traits(
         body,
         kernel.program[end:],
-        frozen,
-        {s: frozenset(e) for s, e in writers.items()},
+        {space: frozenset(of_space) for space, of_space in users.items()},
+        {space: frozenset(of_space) for space, of_space in writers.items()},
         engines,
         memory,
         dict(_places(body, memory)),

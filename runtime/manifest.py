@@ -100,6 +100,7 @@ class Value:
         return ArtifactError(f"{MANIFEST} {self.path}", text if len(text) <= 80 else text[:77] + "...", expected, AGAIN)
 
     def integer(self) -> int:
+        """An integer; a bool is none."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.refuse("an integer")
         return self.value
@@ -111,16 +112,19 @@ class Value:
         return self.integer()
 
     def text(self) -> str:
+        """A string."""
         if not isinstance(self.value, str):
             raise self.refuse("a string")
         return self.value
 
     def items(self) -> list["Value"]:
+        """A list."""
         if not isinstance(self.value, list):
             raise self.refuse("a list")
         return [Value(item, f"{self.path}[{index}]") for index, item in enumerate(self.value)]
 
     def table(self) -> dict[str, "Value"]:
+        """An object with any keys."""
         if not isinstance(self.value, dict):
             raise self.refuse("an object")
         table: dict[str, Any] = self.value
@@ -134,6 +138,7 @@ class Value:
         return table
 
     def texts(self) -> dict[str, str]:
+        """An object whose values are strings."""
         return {key: item.text() for key, item in self.table().items()}
 
 

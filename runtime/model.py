@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,9 @@ class Model:
         self._buffer = device.allocate(artifact.nbytes)
         self._counts: list[tuple[Segment, RowCounts]] = []
         self._last: Plan = artifact.plans[0]
+        self._profiles: dict[int, Profile] = {}
+        self._others: dict[int, Plan] = {}
+        self._ready: dict[int, list[tuple[Segment, Prepared]]] = {}
         for tensor in artifact.tensors:
             if tensor.role == "weight":
                 device.memory.write(self._address(tensor), artifact.weights[tensor.name])
@@ -62,6 +65,7 @@ class Model:
 
     @property
     def outputs(self) -> list[Tensor]:
+        """What the first plan gives, in the order of the ONNX model."""
         return [self.artifact.tensors[index] for index in self.artifact.plans[0].outputs]
 
     def run(
@@ -133,21 +137,9 @@ class Model:
         """Seconds of the last plan at the clock of the target."""
         return self.profile().seconds
 
-    @cached_property
-    def _profiles(self) -> dict[int, Profile]:
-        return {}
-
-    @cached_property
-    def _others(self) -> dict[int, Plan]:
-        return {}
-
     def _other(self, plan: Plan) -> Plan:
         """The same plan, linked if it is not, and the other way round."""
         return self._others.setdefault(id(plan), replace(plan, linked=not plan.linked))
-
-    @cached_property
-    def _ready(self) -> dict[int, list[tuple[Segment, Prepared]]]:
-        return {}
 
     def _segments(self, plan: Plan) -> list[tuple[Segment, Prepared]]:
         """The plan's segments, ready to run; programs that several launches share are prepared once."""
@@ -165,8 +157,8 @@ class Model:
         """The kernel that a row of a segment belongs to."""
         return self.artifact.kernels[self._last.steps[segment.launch_of(row)].kernel].name
 
-    def _address(self, tensor: Tensor, offset: int = 0) -> int:
-        return self._buffer.address + tensor.offset + offset
+    def _address(self, tensor: Tensor) -> int:
+        return self._buffer.address + tensor.offset
 
     def _plan(self, inputs: Mapping[str, Array]) -> Plan:
         """The plan for the shapes given, which the inputs then fit. Raises `InputError`."""

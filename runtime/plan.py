@@ -14,7 +14,9 @@ from .numerics.dtype import DType
 ALIGNMENT = 64
 """Tensors begin at multiples of this in global memory."""
 MOST_ARGUMENTS = 27
-"""r0 to r26."""
+"""r0 to r26; the number of cores is in r27."""
+R_L1, R_UB, R_TOKEN = 28, 29, 30
+"""Registers with the first byte of a kernel's part of L1 and of UB, and with its first token id, at a launch."""
 
 Role = Literal["input", "output", "temp", "weight", "state"]
 ROLES: tuple[Role, ...] = get_args(Role)

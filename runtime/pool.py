@@ -4,8 +4,6 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 ALIGNMENT = 64
-NULL = 0
-"""Never the address of a block: the first bytes of the arena are not handed out."""
 
 
 class OutOfMemory(MemoryError):
@@ -32,7 +30,7 @@ class PoolStatistics:
 
 
 class Pool:
-    """Addresses from `ALIGNMENT` up to `size`."""
+    """Addresses from `ALIGNMENT` up to `size`; 0 is never the address of a block."""
 
     def __init__(self, size: int) -> None:
         self._capacity = max(0, size // ALIGNMENT * ALIGNMENT - ALIGNMENT)
@@ -75,5 +73,6 @@ class Pool:
         insort(self._free, (address, size))
 
     def statistics(self) -> PoolStatistics:
+        """What has been handed out, and what is left."""
         largest = max((space for _, space in self._free), default=0)
         return PoolStatistics(self._capacity, self._in_use, self._peak, len(self._used), largest, self._allocations)

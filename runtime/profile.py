@@ -58,6 +58,7 @@ class Profile:
 
     @cached_property
     def cycles(self) -> float:
+        """Of the whole plan."""
         return sum(launch.cycles for launch in self.launches)
 
     @property
@@ -109,11 +110,13 @@ def _linked_cycles(artifact: "Artifact", plan: Plan, base: int, records: int) ->
     """By how much each launch of a linked plan makes it longer: from the end of those before it to its own end."""
     (segment,) = segments(artifact, plan, base)
     cores = artifact.cores or artifact.target.cores
-    # Awaits and signals come on top of the launches' own entries.
-    events = 2 * records + 64 * cores * len(plan.steps)
-    timed = timing.time_launch(
-        timing.prepare(segment.program), launch_registers((), cores), artifact.target, cores, events=events
-    )
+    prepared, registers = timing.prepare(segment.program), launch_registers((), cores)
+    events = 2 * records  # awaits and signals come on top of the launches' own entries
+    while True:
+        timed = timing.time_launch(prepared, registers, artifact.target, cores, events=events)
+        if len(timed.trace) < events:
+            break
+        events *= 2
     launch = np.searchsorted(np.array(segment.starts), timed.trace[:, _ROW], side="right") - 1
     ends = np.zeros(len(plan.steps))
     np.maximum.at(ends, launch, timed.trace[:, _END])

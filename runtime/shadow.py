@@ -91,19 +91,19 @@ def touch_all(world: int, record: int, t: int) -> None:
 
 
 @kernel
-def touch(places: int, access: int, t: int, holds: int) -> None:
-    """One access, run by run, `places` being the world. What a granule holds after a write is `holds`."""
+def touch(world: int, access: int, t: int, holds: int) -> None:
+    """One access, run by run. What a granule holds after a write is `holds`."""
     length = merge_runs(access)
     if length == 0:
         return
-    space, core, findings = load_i64(access, SPACE), t // ENGINES, load_i64(places, W_FINDINGS)
-    clock, tick = vector(places, W_CLOCKS, t), item(places, W_TICKS, t)
-    shift, at = load_i64(places, W_SHIFT + space), load_i64(access, ADDRESS)
-    granule = load_i64(places, W_BASE + core * SPACES + space)
-    reader = load_i64(places, W_READERS + core * SPACES + space)
+    space, core, findings = load_i64(access, SPACE), t // ENGINES, load_i64(world, W_FINDINGS)
+    clock, tick = vector(world, W_CLOCKS, t), item(world, W_TICKS, t)
+    shift, at = load_i64(world, W_SHIFT + space), load_i64(access, ADDRESS)
+    granule = load_i64(world, W_BASE + core * SPACES + space)
+    reader = load_i64(world, W_READERS + core * SPACES + space)
     readers, own = i64(_COUNT[space]), i64(_COLUMN[space, t % ENGINES])
     if space == GM:
-        readers, own = readers * load_i64(places, W_CORES), own + core * readers
+        readers, own = readers * load_i64(world, W_CORES), own + core * readers
     reads, writes = load_i64(access, ACCESS) & READS, load_i64(access, ACCESS) & WRITES
     n0, s0, n1, s1, n2, s2, n3, s3, n4, s4 = _axes(access)
     for i0 in range(n0):
@@ -114,13 +114,11 @@ def touch(places: int, access: int, t: int, holds: int) -> None:
                         low = at + i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3 + i4 * s4
                         first, last = low >> shift, (low + length) >> shift
                         if reads:
-                            _read(places, granule, first, last, t, clock, holds, tick, findings, space)
+                            _read(world, granule, first, last, t, clock, holds, tick, findings, space)
                         if writes:
-                            _write(
-                                places, granule, reader, readers, first, last, t, clock, holds, tick, findings, space
-                            )
+                            _write(world, granule, reader, readers, first, last, t, clock, holds, tick, findings, space)
                         else:
-                            read = load_i64(places, W_READ) + 4 * (reader + own)
+                            read = load_i64(world, W_READ) + 4 * (reader + own)
                             for g in range(first, last):
                                 store_i32(read, g * readers, tick)
 
@@ -153,10 +151,10 @@ def _extend(findings, known, kind, other, before, t, tick, space, g):  # type: i
 
 
 @inline
-def _read(places, granule, first, last, t, clock, holds, tick, findings, space):  # type: ignore[no-untyped-def]
+def _read(world, granule, first, last, t, clock, holds, tick, findings, space):  # type: ignore[no-untyped-def]
     """Checks that a run of granules was written, with this type, before."""
-    writer, written = load_i64(places, W_WRITER) + 4 * granule, load_i64(places, W_WRITTEN) + 4 * granule
-    held, shift, known = load_i64(places, W_HOLDS) + granule, load_i64(places, W_SHIFT + space), -1
+    writer, written = load_i64(world, W_WRITER) + 4 * granule, load_i64(world, W_WRITTEN) + 4 * granule
+    held, shift, known = load_i64(world, W_HOLDS) + granule, load_i64(world, W_SHIFT + space), -1
     for g in range(first, last):
         w, before, h = i64(load_i32(writer, g)), i64(load_i32(written, g)), i64(load_u8(held, g))
         kind = 0
@@ -171,10 +169,10 @@ def _read(places, granule, first, last, t, clock, holds, tick, findings, space):
 
 
 @inline
-def _write(places, granule, reader, readers, first, last, t, clock, holds, tick, findings, space):  # type: ignore[no-untyped-def]
+def _write(world, granule, reader, readers, first, last, t, clock, holds, tick, findings, space):  # type: ignore[no-untyped-def]
     """Checks that the last write and reads of a run of granules come before, and writes."""
-    writer, written = load_i64(places, W_WRITER) + 4 * granule, load_i64(places, W_WRITTEN) + 4 * granule
-    held, shift, known = load_i64(places, W_HOLDS) + granule, load_i64(places, W_SHIFT + space), -1
+    writer, written = load_i64(world, W_WRITER) + 4 * granule, load_i64(world, W_WRITTEN) + 4 * granule
+    held, shift, known = load_i64(world, W_HOLDS) + granule, load_i64(world, W_SHIFT + space), -1
     for g in range(first, last):
         w, before = i64(load_i32(writer, g)), i64(load_i32(written, g))
         if w >= 0 and w != t and load_i64(clock, w) < before:
@@ -182,7 +180,7 @@ def _write(places, granule, reader, readers, first, last, t, clock, holds, tick,
         store_i32(writer, g, t)
         store_i32(written, g, tick)
         store_i8(held, g, holds)
-    read, column = load_i64(places, W_READ) + 4 * reader, 0
+    read, column = load_i64(world, W_READ) + 4 * reader, 0
     core = 0 if space == GM else t // ENGINES
     for s in range(readers):
         u = core * ENGINES + i64(_ENGINE[space, column])

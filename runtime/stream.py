@@ -138,9 +138,11 @@ class Event:
         self.happened = False
 
     def happen(self) -> None:
+        """For the stream: all work before the event has run."""
         self.happened = True
 
     def settle(self, time: float) -> None:
+        """For the clock: the cycles at which that was."""
         self._time = time
 
     @property

@@ -85,12 +85,13 @@ class Target:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise TargetError(
-                f"{path.name}: cannot be read ({error}); expected a TOML file as in docs/adding-a-target.md"
+                f"{path.name}: cannot be read ({error}); expected a TOML file like those of runtime/targets"
             ) from None
         return Target.of(table, path.stem)
 
     @staticmethod
     def shipped() -> list[str]:
+        """Names of the targets that come with Stepwell."""
         return sorted(path.stem for path in TARGETS.glob("*.toml"))
 
     @staticmethod
@@ -140,6 +141,7 @@ class Target:
         return found
 
     def to_dict(self) -> dict[str, Any]:
+        """The target as one flat table; `of` is the inverse."""
         return dataclasses.asdict(self)
 
     @property

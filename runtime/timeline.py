@@ -179,12 +179,9 @@ def _enqueue(core, row, record, e):  # type: ignore[no-untyped-def]
 @inline
 def _fill(core, shared, block):  # type: ignore[no-untyped-def]
     """The next records of a core; their number."""
-    flat, most, state = (
-        shared + 8 * w.PROGRAM,
-        load_i64(shared, w.BLOCK_SIZE),
-        (w.VARIABLES, w.RINGS, w.TRIPS, w.CURSOR),
-    )
-    variables, rings, trips, cursor = core + 8 * state[0], core + 8 * state[1], core + 8 * state[2], core + 8 * state[3]
+    flat, most = shared + 8 * w.PROGRAM, load_i64(shared, w.BLOCK_SIZE)
+    variables, rings = core + 8 * w.VARIABLES, core + 8 * w.RINGS
+    trips, cursor = core + 8 * w.TRIPS, core + 8 * w.CURSOR
     rows = load_i64(flat, 0), load_i64(flat, 1), load_i64(flat, 2), load_i64(flat, 3)
     return expand(*rows, variables, rings, trips, cursor, load_i64(flat, 4), load_i64(flat, 5), block, most)
 

@@ -17,11 +17,13 @@ from .generator import (  # fmt: skip
     FAULT,
     FAULTS,
     FIELDS,
+    H_OPCODE,
     H_SLOT,
     ISSUE,
     ISSUED,
     NOOP,
     OPCODE,
+    PC,
     QUEUE,
     ROW,
     WIDTH,
@@ -148,7 +150,7 @@ def time_launch(
     fault, core = simulate(prepared.flat, machine, gm, formulas.constants(target))
     if fault:
         row = int(machine.cores[core, FAULTY])
-        name = "" if fault == DEADLOCK else f"row {row} {isa.INSTRUCTIONS[prepared.flat.head[row, 0]].name}: "
+        name = "" if fault == DEADLOCK else f"row {row} {isa.INSTRUCTIONS[prepared.flat.head[row, H_OPCODE]].name}: "
         raise TimingError(f"core {core}: {name}{_FAULTS[fault]}")
     words, reals = machine.cores, machine.cores.view(np.float64)
     timing = Timing(
@@ -192,7 +194,7 @@ def time_plan(
         timing = known.get(key)
         if timing is None:
             timing = time_launch(prepared, registers, target, cores, gm, counters)
-            if not np.isin(prepared.flat.head[:, 0], outside).any():
+            if not np.isin(prepared.flat.head[:, H_OPCODE], outside).any():
                 known[key] = timing
         counters = timing.counters
         timings.append(timing)
@@ -212,7 +214,7 @@ def replay(
     constants = formulas.constants(target)
     cycles = _replay(prepared.flat, state, gm, new_block(), constants, rate, target.queue_depth, rows)
     if fault := int(state.cursor[FAULT]):
-        raise TimingError(f"core {core}: row {state.cursor[0]}: {_FAULTS[fault]}")
+        raise TimingError(f"core {core}: row {state.cursor[PC]}: {_FAULTS[fault]}")
     if cycles < 0:
         raise TimingError(f"core {core}: a wait comes before its set in program order")
     return cycles + target.launch

@@ -114,6 +114,7 @@ class FieldsAttr(Data[tuple[tuple[str, Expr], ...]]):
         return any(key == name for key, _ in self.data)
 
     def value(self, name: str, default: int = 0) -> Expr:
+        """The field's value, or `default` where it is not given."""
         return next((value for key, value in self.data if key == name), Expr(default))
 
 
@@ -160,6 +161,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     @staticmethod
     def of(shape: Sequence[int], dtype: str, space: str, slots: int = 1) -> "BufferType":
+        """A buffer type from plain values."""
         return BufferType(ShapeAttr(tuple(shape)), DTYPES[dtype], StringAttr(space), IntAttr(slots))
 
     @property

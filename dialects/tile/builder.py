@@ -178,6 +178,7 @@ class KernelBuilder:
         return self.kernel
 
     # engines --------------------------------------------------------------------------------------------------------
+    # Each method emits the op of its name; `engine_ops.py` says what it does. Box offsets and strides are in elements.
     def load(self, dst: Box, src: Box, extents: Sequence[Index]) -> None:
         self._emit(engine_ops.LoadOp, [dst, src], extents)
 
@@ -240,9 +241,7 @@ class KernelBuilder:
         *,
         extents: Sequence[Index],
     ) -> None:
-        """dst = fn(a, b, c); a float is an immediate. With c a box, b must be one too or an immediate (`where`: a is
-        the condition).
-        """
+        """dst = fn(a, b, c); a float is an immediate. If c is a box, b is one too (`where`: a is the condition)."""
         fields: dict[str, Index] = {"fn": CODES[fn]}
         boxes = [dst, a]
         if isinstance(c, Box) and not isinstance(b, Box):

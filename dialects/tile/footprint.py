@@ -1,4 +1,4 @@
-"""What a kernel's buffers take of each on-chip memory, so that a schedule can be checked before it is compiled."""
+"""What a kernel's buffers take of each on-chip memory, so that a tiling can be checked before it is compiled."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ class Need:
         return -(-self.size // alignment) * alignment
 
     def total(self, alignment: int) -> int:
+        """Bytes of all slots."""
         return self.step(alignment) * self.slots
 
 

@@ -19,7 +19,6 @@ from ...dialects.loops import Map, Reduce
 from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...dialects.tile.footprint import capacity, footprint
-from ...runtime.isa import DTYPES
 from ...runtime.target import Target
 
 __all__ = ["Body", "Dim", "Machine", "NotTileable", "Region", "first_fitting", "merge_axes", "scalar_value"]
@@ -37,6 +36,11 @@ class Machine:
     target: Target
     cores: int
     variant: int = 0
+
+    def need_cube(self, dtype: str) -> None:
+        """Raises `NotTileable` if the cube cannot multiply elements of `dtype`."""
+        if dtype == "f32" and not self.target.cube_cost_f32:
+            raise NotTileable("the fp32 policy needs a cube with an fp32 mode (found cube_cost_f32 = 0)")
 
 
 @dataclass(frozen=True)
@@ -158,12 +162,15 @@ class Body:
         return tuple(d for d, group in enumerate(self.groups) if group and whole[group[0]] and self.dims[d].size > 1)
 
     def tile_shape(self, value: SSAValue) -> tuple[int, ...]:
+        """Extents of a tile of the value."""
         return tuple(self.dims[d].tile for d in self.dims_of(value)) or (1,)
 
     def tile_bytes(self, value: SSAValue) -> int:
+        """Bytes of a tile of the value."""
         return math.prod(self.tile_shape(value)) * SIZES[dtype_name(value)]
 
     def extents(self, dims: Sequence[int]) -> list[Index]:
+        """How much of the current tile is there, by dimension; 1 for a scalar."""
         return [self.dims[d].extent for d in dims] or [1]
 
     def global_box(self, buffer: Buffer, value: SSAValue) -> Box:
@@ -177,9 +184,11 @@ class Body:
         return buffer.box(offset, *(reversed(strides) if strides else [1]))
 
     def own_box(self, held: Held) -> Box:
+        """All of a value on chip."""
         return held.buffer.box(0, *(held.buffer.strides if held.dims else (1,)))
 
     def alloc(self, value: SSAValue, slots: int = 1) -> Held:
+        """A buffer in UB for the value's tile; one of several slots is not used again for other values."""
         buffer = self.k.alloc(self.tile_shape(value), dtype_name(value), "ub", slots)
         return Held(buffer, self.dims_of(value), reusable=slots == 1)
 
@@ -191,6 +200,7 @@ class Body:
         self.held[value] = held
 
     def store(self, value: SSAValue, target: Buffer) -> None:
+        """Takes the value's current tile to global memory."""
         held = self.held[value]
         self.k.store(self.global_box(target, value), self.own_box(held), self.extents(held.dims))
 
@@ -308,6 +318,3 @@ class Body:
             source.buffer.box(0, *(0 if d is None else own[d] for d in three)),
             extents,
         )
-
-
-assert set(SIZES) >= set(DTYPES) - {"u8"}

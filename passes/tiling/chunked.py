@@ -22,7 +22,7 @@ from ...dialects.graph.op import GraphOp, dtype_name
 from ...dialects.loops import Reduce
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from .body import Body, Dim, Held, Machine, NotTileable, Region, first_fitting
-from .space import Space, flat_arguments, open_tile
+from .space import Space, flat_arguments, on_first_core, open_tile
 
 LANES = 8
 
@@ -139,7 +139,7 @@ def _build(name: str, region: Region, space: Space, row: int, tiles: Sequence[in
     loops = [d for d, size in enumerate(space.sizes) if d != row and size > 1]
     with ExitStack() as stack:
         if not loops and cores > 1:
-            stack.enter_context(k.loop(k.clamp(1 - k.core(), 1)))
+            stack.enter_context(on_first_core(k))
         for depth, d in enumerate(loops):
             stack.enter_context(open_tile(k, body.dims, d, cores if depth == 0 else 1))
         sources = dict(zip(region.arguments, inputs, strict=True))

@@ -25,7 +25,7 @@ from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
 from ...runtime.target import Target
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
-from .space import balanced, flat_arguments, open_tile
+from .space import balanced, flat_arguments, on_first_core, open_tile
 
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
@@ -64,8 +64,7 @@ class Tiling:
 def tile_product(name: str, region: Region, product: Product, machine: Machine) -> tile.KernelOp:
     """The kernel of a matrix product; the best tiling by estimate whose buffers fit."""
     target, cores = machine.target, machine.cores
-    if product.dtype == "f32" and not target.cube_cost_f32:
-        raise NotTileable("the fp32 policy needs a cube with an fp32 mode (found cube_cost_f32 = 0)")
+    machine.need_cube(product.dtype)
     extra = epilogue_cost(region, target)
     fitting = (t for t in _tilings(product, target) if l1_need(product, t) <= target.l1_bytes)
     ranked = sorted(fitting, key=lambda t: estimate(product, t, target, cores, extra))
@@ -177,7 +176,7 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
     ]
     with ExitStack() as stack:
         if not loops and cores > 1:
-            stack.enter_context(k.loop(k.clamp(1 - k.core(), 1)))
+            stack.enter_context(on_first_core(k))
         for depth in range(-1, len(loops)):
             if depth >= 0:
                 stack.enter_context(open_tile(k, dims, loops[depth], cores if depth == 0 else 1))

@@ -16,10 +16,10 @@ from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.target import Target
-from .body import Dim, Machine, NotTileable, Region, first_fitting
+from .body import Dim, Machine, Region, first_fitting
 from .contraction import Finish, balanced16, maybe_loop, upto
 from .image import Image, Rows, panel_heights, pixel_blocks
-from .space import balanced, flat_arguments, open_tile
+from .space import balanced, flat_arguments, on_first_core, open_tile
 
 GROUP = 16
 """Channels that one `mma_dw` block takes."""
@@ -38,8 +38,7 @@ class Cut:
 def tile_depthwise(name: str, region: Region, image: Image, machine: Machine) -> tile.KernelOp:
     """The kernel of a depthwise convolution; the best cut by estimate whose buffers fit."""
     target, cores = machine.target, machine.cores
-    if image.dtype == "f32" and not target.cube_cost_f32:
-        raise NotTileable("the fp32 policy needs a cube with an fp32 mode (found cube_cost_f32 = 0)")
+    machine.need_cube(image.dtype)
     cuts = sorted(_cuts(image, target, cores), key=lambda c: _estimate(image, c, target, cores))
     return first_fitting(
         (_build(name, region, image, c, cores) for c in cuts),
@@ -106,7 +105,7 @@ def _build(name: str, region: Region, image: Image, c: Cut, cores: int) -> tile.
     length = -(-image.channels // GROUP) * image.taps * GROUP
     with ExitStack() as stack:
         if not loops and cores > 1:
-            stack.enter_context(k.loop(k.clamp(1 - k.core(), 1)))
+            stack.enter_context(on_first_core(k))
         weights = k.alloc((length,), image.dtype, "l1")
         k.load(weights[0], buffers[anchor.operands[1]].box(0, 1), (length,))
         for depth, d in enumerate(loops):

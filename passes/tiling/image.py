@@ -18,7 +18,7 @@ from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.target import Target
 from .body import Dim, Machine, NotTileable, Region, first_fitting
 from .contraction import SEGMENT, Finish, Product, Tiling, balanced16, contract, epilogue_cost, estimate
-from .space import balanced, flat_arguments, open_tile
+from .space import balanced, flat_arguments, on_first_core, open_tile
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,7 @@ class Cut:
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
     """The kernel of a convolution (one group)."""
     target, cores = machine.target, machine.cores
-    if image.dtype == "f32" and not target.cube_cost_f32:
-        raise NotTileable("the fp32 policy needs a cube with an fp32 mode (found cube_cost_f32 = 0)")
+    machine.need_cube(image.dtype)
     extra = epilogue_cost(region, target)
     ranked = sorted(
         _cuts(image, columns, target, cores), key=lambda c: _estimate(image, columns, c, target, cores, extra)
@@ -167,7 +166,7 @@ def _estimate(image: Image, columns: int, c: Cut, target: Target, cores: int, ex
     first = min(image.h, image.panel_rows(c.rows)) * image.w * image.channels * es / bandwidth
     outer = panels if c.rows_outer else -(-columns // c.n0)
     idle = -(-outer // cores) * cores / outer
-    return (estimate(product, tiling, target, cores, extra) - min(assumed, 0) + max(0, real - assumed)) * idle + first
+    return (estimate(product, tiling, target, cores, extra) + max(0, real - assumed)) * idle + first
 
 
 # emission -------------------------------------------------------------------------------------------------------------
@@ -233,7 +232,7 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
     loops = [d for d in ([0, 1, 2] if c.rows_outer else [0, 2, 1]) if dims[d].blocks > 1]
     with ExitStack() as stack:
         if not loops and cores > 1:
-            stack.enter_context(k.loop(k.clamp(1 - k.core(), 1)))
+            stack.enter_context(on_first_core(k))
         for depth in range(-1, len(loops)):
             if depth >= 0:
                 stack.enter_context(open_tile(k, dims, loops[depth], cores if depth == 0 else 1))

@@ -14,7 +14,7 @@ from ...dialects.graph.op import Join, Reshape, Strided, dtype_name, shape
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from ...runtime.target import Target
 from .body import Dim, Machine, NotTileable, Region, first_fitting
-from .space import balanced, open_tile
+from .space import balanced, on_first_core, open_tile
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _emit(k: KernelBuilder, move: Move, source: Buffer, output: Buffer, limit: i
     walked = [d for d, t in enumerate(tiles) if t > 1] or [len(runs) - 1]
     with ExitStack() as stack:
         if not loops and cores > 1:
-            stack.enter_context(k.loop(k.clamp(1 - k.core(), 1)))
+            stack.enter_context(on_first_core(k))
         for depth, d in enumerate(loops):
             stack.enter_context(open_tile(k, dims, d, cores if depth == 0 else 1))
         here = sum((dims[d].start * runs[d].source for d in range(len(runs))), Affine(move.source))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
 from ...dialects.graph.op import dtype_name, shape
@@ -48,6 +48,11 @@ def flat_arguments(k: KernelBuilder, region: Region) -> tuple[list[Buffer], list
     """Arguments of the kernel: operands, then results, each as one row-major run of elements."""
     made = [k.argument((math.prod(shape(v)),), dtype_name(v)) for v in (*region.arguments, *region.results)]
     return made[: len(region.arguments)], made[len(region.arguments) :]
+
+
+def on_first_core(k: KernelBuilder) -> AbstractContextManager[object]:
+    """Opens a loop that only the first core enters: for a single tile, which cannot be shared out."""
+    return k.loop(k.clamp(1 - k.core(), 1))
 
 
 @contextmanager

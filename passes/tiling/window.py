@@ -16,7 +16,7 @@ from ...dialects.loops import Window
 from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder, float_bits
 from .body import Body, Dim, Held, Machine, Region, first_fitting
 from .image import Image, panel_heights
-from .space import balanced, flat_arguments, open_tile
+from .space import balanced, flat_arguments, on_first_core, open_tile
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _build(name: str, region: Region, image: Image, kernel: Window, c: _Cut, cor
     body = Body(k, shape(op.results[0]), [(0,), (1,), (2,), (3,)], [])
     with ExitStack() as stack:
         if not loops and cores > 1:
-            stack.enter_context(k.loop(k.clamp(1 - k.core(), 1)))
+            stack.enter_context(on_first_core(k))
         for depth, d in enumerate(loops):
             stack.enter_context(open_tile(k, dims, d, cores if depth == 0 else 1))
         body.dims = [dims[0], dims[1], Dim(image.ow, image.ow, Affine(), image.ow), dims[2]]

@@ -6,7 +6,8 @@ from ..numerics.bits import load_i64
 from .core import L0A, L0B, L1, OK, SCRATCH, bad_value, element_size, image, memory, positions, rows
 from .lanes import transpose16, widen1, widen16
 
-FEED_A, FEED_B = positions("feed_a"), positions("feed_b")
+FEED = positions("feed_a")
+assert tuple(FEED) == tuple(positions("feed_b"))
 LANES = 16
 LAST_OPERAND = isa.DTYPES["u8"]
 
@@ -56,77 +57,35 @@ def widen_transposed(
 
 
 @inline
-def feed(
-    core: int,
-    space: int,
-    word: int,
-    dst: int,
-    src: int,
-    m: int,
-    n: int,
-    ld: int,
-    pitch: int,
-    trans: int,
-    dtype: int,
-    dst_word: int,
-    src_word: int,
-) -> int:
-    """dst[i·ld + j] = src[i, j], or src[j, i]; `word`: 4."""
+def feed(record: int, core: int, space: int) -> int:
+    """dst[i·ld + j] = src[i, j], or src[j, i]. The fields of `feed_b` stand in the places of those of `feed_a`."""
+    dtype = load_i64(record, FEED.dtype)
+    if no_operand(dtype):
+        return bad_value(core, record, FEED.dtype, 0, LAST_OPERAND)
     size = element_size(dtype)
-    status = rows(core, L1, 0, src_word, src, size, (m if trans else n) * size, n if trans else m, pitch)
+    dst, src, trans = load_i64(record, FEED.dst), load_i64(record, FEED.src), load_i64(record, FEED.trans)
+    m, n = load_i64(record, FEED.m), load_i64(record, FEED.k)
+    ld, pitch = load_i64(record, FEED.ld), load_i64(record, FEED.pitch)
+    status = rows(core, L1, 0, FEED.src, src, size, (m if trans else n) * size, n if trans else m, pitch)
     if status == OK:
-        status = rows(core, space, 1, dst_word, dst, size, n * size, m, ld * size)
+        status = rows(core, space, 1, FEED.dst, dst, size, n * size, m, ld * size)
     if status != OK:
         return status
     target, source = image(core, space, dst, size), memory(core, L1, src)
     if trans:
-        widen_transposed(dtype, target, word * ld, source, pitch, size, m, n, load_i64(core, SCRATCH))
+        widen_transposed(dtype, target, 4 * ld, source, pitch, size, m, n, load_i64(core, SCRATCH))
     else:
-        widen_rows(dtype, target, word * ld, source, pitch, size, m, n)
+        widen_rows(dtype, target, 4 * ld, source, pitch, size, m, n)
     return OK
 
 
 @kernel
 def feed_a(record: int, core: int) -> int:
     """L1 to L0A."""
-    dtype = load_i64(record, FEED_A.dtype)
-    if no_operand(dtype):
-        return bad_value(core, record, FEED_A.dtype, 0, LAST_OPERAND)
-    return feed(
-        core,
-        L0A,
-        4,
-        load_i64(record, FEED_A.dst),
-        load_i64(record, FEED_A.src),
-        load_i64(record, FEED_A.m),
-        load_i64(record, FEED_A.k),
-        load_i64(record, FEED_A.ld),
-        load_i64(record, FEED_A.pitch),
-        load_i64(record, FEED_A.trans),
-        dtype,
-        FEED_A.dst,
-        FEED_A.src,
-    )
+    return feed(record, core, L0A)
 
 
 @kernel
 def feed_b(record: int, core: int) -> int:
     """L1 to L0B."""
-    dtype = load_i64(record, FEED_B.dtype)
-    if no_operand(dtype):
-        return bad_value(core, record, FEED_B.dtype, 0, LAST_OPERAND)
-    return feed(
-        core,
-        L0B,
-        4,
-        load_i64(record, FEED_B.dst),
-        load_i64(record, FEED_B.src),
-        load_i64(record, FEED_B.k),
-        load_i64(record, FEED_B.n),
-        load_i64(record, FEED_B.ld),
-        load_i64(record, FEED_B.pitch),
-        load_i64(record, FEED_B.trans),
-        dtype,
-        FEED_B.dst,
-        FEED_B.src,
-    )
+    return feed(record, core, L0B)

@@ -1,13 +1,12 @@
 """Moves of bytes: load, store, move, fill."""
 
-from .. import isa
 from ..jit import inline, kernel
 from ..numerics.bits import load_i32, load_i64, load_u8, load_u16, store_i8, store_i16, store_i32, store_i64
 from .core import BAD_SPACE, GM, L1, OK, UB, bad_value, box5, fault, memory, positions
 from .lanes import copy_bytes
 
 LOAD, STORE, MOVE, FILL = (positions(name) for name in ("load", "store", "move", "fill"))
-LOAD_CODE = isa.OPCODE["load"]
+assert (LOAD.dst, LOAD.n0, LOAD.esize, LOAD.d0) == (STORE.dst, STORE.n0, STORE.esize, STORE.d0)
 
 
 @inline
@@ -68,72 +67,98 @@ def copy_box(
 
 
 @kernel
+def scatter_box(
+    dst: int,
+    src: int,
+    n0: int,
+    n1: int,
+    n2: int,
+    n3: int,
+    n4: int,
+    size: int,
+    d0: int,
+    d1: int,
+    d2: int,
+    d3: int,
+    d4: int,
+    s0: int,
+    s1: int,
+    s2: int,
+    s3: int,
+    s4: int,
+) -> None:
+    """Copies elements of `size` bytes one by one."""
+    for i0 in range(n0):
+        for i1 in range(n1):
+            for i2 in range(n2):
+                for i3 in range(n3):
+                    to = dst + i0 * d0 + i1 * d1 + i2 * d2 + i3 * d3
+                    at = src + i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3
+                    scatter(to, d4, at, s4, n4, size)
+
+
+@inline
+def check_side(
+    record: int, core: int, space: int, writes: int, address: int, n: int, strides: int, inner: int, align: int
+) -> int:
+    """Checks a side of a transfer. Words of the record: its address, the first extent, its first stride; `inner`: bytes
+    between its elements."""
+    size, count = load_i64(record, n + 5), load_i64(record, n + 4)
+    length = size
+    if inner == size:
+        length, count = count * size, 1
+    n0, n1, n2, n3 = load_i64(record, n), load_i64(record, n + 1), load_i64(record, n + 2), load_i64(record, n + 3)
+    s0, s1, s2, s3 = (
+        load_i64(record, strides),
+        load_i64(record, strides + 1),
+        load_i64(record, strides + 2),
+        load_i64(record, strides + 3),
+    )
+    at = load_i64(record, address)
+    return box5(core, space, writes, address, at, align, length, n0, s0, n1, s1, n2, s2, n3, s3, count, inner)
+
+
+@inline
+def check_transfer(record: int, core: int, load: int, space: int, outer: int) -> int:
+    """Checks both sides of a transfer; `outer`: bytes between elements in GM, where runs may begin anywhere."""
+    size = load_i64(record, LOAD.esize)
+    align = 1 if outer == size else size
+    if load:
+        status = check_side(record, core, space, 1, LOAD.dst, LOAD.n0, LOAD.d0, size, size)
+        if status == OK:
+            status = check_side(record, core, GM, 0, LOAD.src, LOAD.n0, LOAD.s0, outer, align)
+    else:
+        status = check_side(record, core, space, 0, STORE.src, STORE.n0, STORE.s0, size, size)
+        if status == OK:
+            status = check_side(record, core, GM, 1, STORE.dst, STORE.n0, STORE.d0, outer, align)
+    return status
+
+
+@kernel
 def transfer(record: int, core: int, load: int) -> int:
     """`load`, or `store`, with GM on one side and L1 or UB on the other."""
-    # Both instructions read (chip, gm) strides in the order of the fields; `n` is the word of n0.
-    space = load_i64(record, LOAD.space if load else STORE.space)
-    chip = load_i64(record, LOAD.dst if load else STORE.src)
-    outer = load_i64(record, LOAD.src if load else STORE.dst)
-    n = LOAD.n0 if load else STORE.n0
-    c = LOAD.d0 if load else STORE.s0
-    g = LOAD.s0 if load else STORE.d0
-    size = load_i64(record, n + 5)
+    size, space = load_i64(record, LOAD.esize), load_i64(record, LOAD.space if load else STORE.space)
     if bad_size(size):
-        return bad_value(core, record, n + 5, 1, 8)
+        return bad_value(core, record, LOAD.esize, 1, 8)
     if space != L1 and space != UB:
         return fault(core, BAD_SPACE, LOAD.space if load else STORE.space, space, L1, UB, 0)
-    n0, n1, n2, n3, n4 = (
-        load_i64(record, n),
-        load_i64(record, n + 1),
-        load_i64(record, n + 2),
-        load_i64(record, n + 3),
-        load_i64(record, n + 4),
-    )
-    c0, c1, c2, c3 = load_i64(record, c), load_i64(record, c + 1), load_i64(record, c + 2), load_i64(record, c + 3)
-    g0, g1, g2, g3 = load_i64(record, g), load_i64(record, g + 1), load_i64(record, g + 2), load_i64(record, g + 3)
-    g4 = load_i64(record, g + 4)
-    dense = g4 == size
-    status = box5(
-        core, space, load, LOAD.dst if load else STORE.src, chip, size, n4 * size, n0, c0, n1, c1, n2, c2, n3, c3, 1, 0
-    )
-    if status == OK:
-        status = box5(
-            core,
-            GM,
-            1 - load,
-            LOAD.src if load else STORE.dst,
-            outer,
-            size if not dense else 1,
-            n4 * size if dense else size,
-            n0,
-            g0,
-            n1,
-            g1,
-            n2,
-            g2,
-            n3,
-            g3,
-            1 if dense else n4,
-            g4,
-        )
+    outer = load_i64(record, LOAD.s4 if load else STORE.d4)
+    status = check_transfer(record, core, load, space, outer)
     if status != OK:
         return status
-    chip, outer = memory(core, space, chip), memory(core, GM, outer)
-    if dense and load:
-        copy_box(chip, outer, n0, n1, n2, n3, n4 * size, c0, c1, c2, c3, g0, g1, g2, g3)
-    elif dense:
-        copy_box(outer, chip, n0, n1, n2, n3, n4 * size, g0, g1, g2, g3, c0, c1, c2, c3)
+    n, d, s = LOAD.n0, LOAD.d0, LOAD.s0 if load else STORE.s0
+    n0, n1, n2, n3 = load_i64(record, n), load_i64(record, n + 1), load_i64(record, n + 2), load_i64(record, n + 3)
+    d0, d1, d2, d3 = load_i64(record, d), load_i64(record, d + 1), load_i64(record, d + 2), load_i64(record, d + 3)
+    s0, s1, s2, s3 = load_i64(record, s), load_i64(record, s + 1), load_i64(record, s + 2), load_i64(record, s + 3)
+    n4 = load_i64(record, n + 4)
+    dst = memory(core, space if load else GM, load_i64(record, LOAD.dst))
+    src = memory(core, GM if load else space, load_i64(record, LOAD.src if load else STORE.src))
+    if outer == size:
+        copy_box(dst, src, n0, n1, n2, n3, n4 * size, d0, d1, d2, d3, s0, s1, s2, s3)
+    elif load:
+        scatter_box(dst, src, n0, n1, n2, n3, n4, size, d0, d1, d2, d3, size, s0, s1, s2, s3, outer)
     else:
-        for i0 in range(n0):
-            for i1 in range(n1):
-                for i2 in range(n2):
-                    for i3 in range(n3):
-                        near = chip + i0 * c0 + i1 * c1 + i2 * c2 + i3 * c3
-                        far = outer + i0 * g0 + i1 * g1 + i2 * g2 + i3 * g3
-                        if load:
-                            scatter(near, size, far, g4, n4, size)
-                        else:
-                            scatter(far, g4, near, size, n4, size)
+        scatter_box(dst, src, n0, n1, n2, n3, n4, size, d0, d1, d2, d3, outer, s0, s1, s2, s3, size)
     return OK
 
 

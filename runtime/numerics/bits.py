@@ -70,7 +70,6 @@ def _store(element: Any, operand: Any) -> Callable[[int, int, Any], None]:
 
 
 load_f32: Callable[[int, int], float] = _load(FLOAT, _types.float32)
-load_u32: Callable[[int, int], int] = _load(I32, _types.uint32)
 load_i64: Callable[[int, int], int] = _load(I64, _types.int64)
 load_i32: Callable[[int, int], int] = _load(I32, _types.int32)
 load_u16: Callable[[int, int], int] = _load(I16, _types.uint32)
@@ -133,7 +132,6 @@ shl32: Callable[[int, int], int] = _binary(_types.int32, lambda b, x, y: b.shl(x
 shr32: Callable[[int, int], int] = _binary(_types.int32, lambda b, x, y: b.ashr(x, y))
 sdiv64: Callable[[int, int], int] = _binary(_types.int64, lambda b, x, y: b.sdiv(x, y))
 srem64: Callable[[int, int], int] = _binary(_types.int64, lambda b, x, y: b.srem(x, y))
-lshr32: Callable[[int, int], int] = _binary(_types.int32, lambda b, x, y: b.lshr(x, y))
 
 
 def _choose(kind: Any) -> Callable[[bool, Any, Any], Any]:

@@ -4,15 +4,17 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 from toy_artifact import N, toy_artifact, toy_input, toy_result
 
-from stepwell.driver import cli, commands, errors
+from stepwell.driver import api, cli, commands, errors, opt
 from stepwell.driver.cli import main
 
 pytestmark = pytest.mark.xdist_group("device")
@@ -60,6 +62,13 @@ def test_help_names_every_command(run: Run) -> None:
         (["run"], "the following arguments are required: MODEL"),
         (["compile", "m.onnx", "--shape", "x"], "argument --shape: must be INPUT=D0,D1,… in whole numbers (found 'x')"),
         (["compile", "m.onnx", "--precision", "fp8"], "argument --precision: invalid choice: 'fp8'"),
+        (
+            ["run", "m.stw", "--random", "-1"],
+            "argument --random: must be a whole number from 0 to 2^63 - 1 (found '-1')",
+        ),
+        (["run", "m.stw", "--seed", str(2**63)], "argument --seed: must be a whole number from 0 to 2^63 - 1 (found "),
+        (["run", "m.stw", "--mean", "nan"], "argument --mean: must be a number (found 'nan')"),
+        (["run", "m.stw", "--std", "0"], "argument --std: must not be 0: pixels are divided by it"),
         (["targets", "show"], "stepwell targets show: names a target or a .toml file (found none)"),
     ],
 )
@@ -68,7 +77,7 @@ def test_a_wrong_command_line_exits_with_2(run: Run, arguments: list[str], messa
     assert code == errors.USAGE
     assert out == ""
     assert err.startswith(f"stepwell: error: {message}")
-    assert err.splitlines()[-1] == f"stepwell: see stepwell {arguments[0]} --help"
+    assert err.splitlines()[-1] == f"stepwell: see stepwell {arguments[0]} --help".replace("fly ", "")
 
 
 def test_a_users_problem_exits_with_1_and_one_line_each(run: Run, toy: Path, tmp_path: Path) -> None:
@@ -243,6 +252,125 @@ def toy_onnx(folder: Path, factor: float) -> Path:
 # inspect
 
 
+def relu(path: Path, shape: Sequence[int | str] = (4, 4), kind: int = TensorProto.FLOAT) -> Path:
+    """A model of one node."""
+    x, y = (helper.make_tensor_value_info(name, kind, shape) for name in ("x", "y"))
+    node = helper.make_node("Relu" if kind == TensorProto.FLOAT else "Neg", ["x"], ["y"], "act")
+    graph = helper.make_graph([node], "relu", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), path)
+    return path
+
+
+def test_a_reference_that_cannot_run_is_no_fault_of_ours(run: Run, toy: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.onnx").write_text("no model")
+    code, _, err = run("run", toy, "--random", 0, "--verify", tmp_path / "text.onnx")
+    assert code == errors.PROBLEM
+    assert "text.onnx: cannot be read as ONNX (" in err
+    code, _, err = run("run", toy, "--random", 0, "--verify", relu(tmp_path / "other.onnx"))
+    assert code == errors.PROBLEM
+    assert "other.onnx: onnxruntime, the reference, cannot run it (" in err
+
+
+def test_only_a_file_is_written_and_never_the_model(run: Run, toy: Path, tmp_path: Path) -> None:
+    model = relu(tmp_path / "m.onnx")
+    before = model.read_bytes()
+    for output, message in (
+        (model, "is the model itself, which would be lost; name another file"),
+        (tmp_path, "must be a file (found a folder); name a file"),
+        ("/dev/null", "must be a file (found a device); name a file"),
+        (tmp_path / "no" / "m.stw", "cannot be written (No such file or directory); name a file in a folder that can"),
+    ):
+        code, _, err = run("compile", model, "-o", output, "--target", "tiny")
+        assert code == errors.PROBLEM
+        assert err.startswith(f"stepwell: error: -o {output}: {message}")
+    code, _, err = run("run", toy, "--random", 0, "-o", tmp_path / "out")
+    assert code == errors.PROBLEM
+    assert "must end in .npz (found no suffix); write -o FILE.npz" in err
+    code, _, err = run("run", toy, "--random", 0, "-o", tmp_path / "no" / "out.npz")
+    assert code == errors.PROBLEM
+    assert "out.npz: cannot be written (" in err
+    assert model.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "toy.stw"]
+
+
+def test_outputs_of_any_name_are_written(tmp_path: Path) -> None:
+    arrays = {"file": np.ones(2), "allow_pickle": np.zeros(3), "a/b": np.arange(4)}
+    commands.write_arrays(tmp_path / "out.npz", arrays)
+    with np.load(tmp_path / "out.npz") as found:
+        assert {name: found[name].tolist() for name in found.files} == {n: a.tolist() for n, a in arrays.items()}
+
+
+def test_options_that_come_too_late_are_told(run: Run, toy: Path) -> None:
+    code, _, err = run("run", toy, "--random", 0, "--precision", "bf16", "--shape", "x=1")
+    assert code == errors.PROBLEM
+    assert "is compiled already, for " in err
+    assert "(found --precision bf16, --shape); give these options to stepwell compile" in err
+
+
+def test_a_model_too_large_for_the_chip_is_told(run: Run, tmp_path: Path) -> None:
+    model = relu(tmp_path / "m.onnx", (100_000, 100_000))
+    code, _, err = run("compile", model, "--target", "tiny")
+    assert code == errors.PROBLEM
+    assert "m: must fit the 268,435,456 bytes of tiny's memory (found 80,000,000,000 for" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "must be IR as UTF-8 text"),
+        (b"builtin.module {" * 3000, "nested too deeply to be read"),
+    ],
+)
+def test_nonsense_is_no_ir(
+    run: Run, content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_bytes(content)
+    code, _, err = run("run", path, "--random", 0)
+    assert code == errors.PROBLEM
+    assert message in err
+    assert opt.main([str(path)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_pass_that_fails_leaves_the_output_file_alone(tmp_path: Path) -> None:
+    model, ir = relu(tmp_path / "m.onnx"), tmp_path / "m.mlir"
+    assert opt.main([str(model), "-o", str(ir)]) == 0
+    before = ir.read_text()
+    assert opt.main([str(model), "-p", "stage-tile", "-o", str(ir)]) == 1
+    assert ir.read_text() == before
+    assert opt.main([str(ir), "-o", str(ir)]) == 0
+    assert ir.read_text() == before
+
+
+def test_shapes_are_whole_numbers_of_any_kind(tmp_path: Path) -> None:
+    model = relu(tmp_path / "m.onnx", ("N", 4))
+    wide: Any = np.int64(2)
+    assert api.compile(model, target="tiny", shapes={"x": [wide, 4]}).tensors[0].shape == (2, 4)
+    for wrong in ({"x": [1.5, 4]}, {"x": 5}, [1]):
+        with pytest.raises(errors.CommandError, match="shapes: must be sizes by input"):
+            api.compile(model, target="tiny", shapes=cast(Any, wrong))
+    with pytest.raises(errors.CommandError, match="cores: must be a whole number"):
+        api.compile(model, target="tiny", cores=cast(Any, "2"))
+
+
+def test_weights_are_not_for_an_onnx_model(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("compile", relu(tmp_path / "m.onnx"), "--weights", tmp_path / "none")
+    assert code == errors.PROBLEM
+    assert "weights: are of IR text, an ONNX model has its own" in err
+
+
+def test_json_has_no_nan() -> None:
+    found = cli.finite({"a": [1.5, float("nan")], "b": {"c": float("inf")}, "d": "NaN"})
+    assert found == {"a": [1.5, None], "b": {"c": None}, "d": "NaN"}
+
+
+def test_integers_of_64_bits_are_compared(run: Run, tmp_path: Path) -> None:
+    model = relu(tmp_path / "m.onnx", kind=TensorProto.INT64)
+    code, out, _ = run("compare", model, "--random", 0, "--target", "tiny")
+    assert (code, out.splitlines()[-1]) == (0, "every stage agrees")
+
+
 def test_inspect_shows_sections_kernels_and_nodes(run: Run, toy: Path) -> None:
     code, out, _ = run("inspect", toy, "--kernel", "add", "--steps")
     assert code == 0
@@ -275,7 +403,9 @@ def test_a_damaged_file_is_refused(run: Run, toy: Path) -> None:
     toy.write_bytes(toy.read_bytes()[:-9])
     code, _, err = run("run", toy, "--random", 0)
     assert code == errors.PROBLEM
-    assert err.startswith("stepwell: error: end of the archive: found other bytes; expected the directory's end record")
+    assert err.startswith(
+        f"stepwell: error: {toy}: end of the archive: found other bytes; expected the directory's end"
+    )
 
 
 # as a process

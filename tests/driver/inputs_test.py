@@ -109,6 +109,29 @@ def test_all_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     assert "must name a file (found none at none.npz)" in problems[3]
 
 
+def test_archives_that_are_none_are_told(tmp_path: Path) -> None:
+    wanted = {"x": Wanted(np.dtype(np.float32), (2,))}
+    np.save(tmp_path / "one.npy", np.ones(2, np.float32))
+    np.savez(tmp_path / "many.npz", x=np.ones(2, np.float32))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "many.npz").read_bytes()[:100])
+    (tmp_path / "one.npz").write_bytes((tmp_path / "one.npy").read_bytes())
+    (tmp_path / "many.npy").write_bytes((tmp_path / "many.npz").read_bytes())
+    for file, message in (
+        ("cut.npz", "cannot be read as numpy arrays"),
+        ("one.npz", "must be an .npz archive"),
+        ("many.npy", "must be one array"),
+    ):
+        with pytest.raises(CommandError, match=message):
+            read([f"x={tmp_path / file}"], wanted)
+
+
+def test_a_name_may_hold_an_equals_sign(tmp_path: Path) -> None:
+    np.save(tmp_path / "a=b.npy", np.ones(2, np.float32))
+    wanted = {name: Wanted(np.dtype(np.float32), (2,)) for name in ("x", "x=1")}
+    assert read([f"x=1={tmp_path / 'a=b.npy'}"], wanted).keys() == {"x=1"}
+    assert read([f"x={tmp_path / 'a=b.npy'}"], wanted).keys() == {"x"}
+
+
 def test_pickles_are_not_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{"code": 1}]), allow_pickle=True)
     with pytest.raises(CommandError, match="cannot be read as numpy arrays"):

@@ -240,6 +240,75 @@ def test_what_a_form_does_not_support_is_said(model: onnx.ModelProto, message: s
     assert "; " in problem
 
 
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (helper.make_node("Relu", ["x", "x"], ["y"], "r"), "r: Relu has 1 input (found 2); "),
+        (helper.make_node("Add", ["x"], ["y"], "r"), "r: Add has 2 inputs (found 1); "),
+        (
+            helper.make_node("Softmax", ["x"], ["y"], "r", axis="a"),
+            "r: the attribute axis of Softmax is INT (found STR",
+        ),
+        (helper.make_node("Concat", ["x", "x"], ["y"], "r"), "r: Concat has the attribute axis (found none); "),
+    ],
+)
+def test_a_node_that_the_standard_forbids_is_told(node: onnx.NodeProto, message: str) -> None:
+    (problem,) = problems(model_of([node], {"x": [2, 3]}, {"y": TensorProto.FLOAT}))
+    assert problem.startswith(message)
+
+
+def test_names_are_unique() -> None:
+    nodes = [helper.make_node(kind, ["x"], ["y"], kind) for kind in ("Relu", "Neg")]
+    model = model_of(nodes, {"x": [2]}, {"y": TensorProto.FLOAT})
+    assert problems(model)[0].startswith("Neg: every value has one node that makes it (found 'y' of Relu again); ")
+    model = relu([2])
+    model.graph.input.append(model.graph.input[0])
+    model.graph.output.append(model.graph.output[0])
+    twice, also = problems(model)
+    assert twice == "x: every input has a name of its own (found 2 of this name); rename them"
+    assert also == "y: every output has a name of its own (found 2 of this name); rename them"
+    model = model_of([], {"x": [2]}, {"x": TensorProto.FLOAT})
+    assert problems(model)[0].startswith("x: an output is made by a node (found an input of this name); ")
+
+
+def test_an_input_without_a_shape_needs_one() -> None:
+    model = relu([2])
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    assert problems(model)[0].startswith("x: an input has a shape (found none in the model); give shapes=")
+    assert names_of_ops(model, shapes={"x": [3, 4]}) == ["relu"]
+
+
+def test_an_opset_of_the_future_and_a_huge_input_are_refused() -> None:
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, {"y": TensorProto.FLOAT}, opset=999)
+    assert "the model: its opset is at most " in problems(model)[0]
+    assert "at most 2^40 elements" in problems(relu([2**40, 2**40]))[0]
+
+
+def test_a_shape_is_advised_as_the_command_line_takes_it() -> None:
+    (problem,) = problems(relu(["N", 3]))
+    assert problem.endswith('give shapes={"x": [<N>, 3]}, or --shape x=<N>,3, with numbers')
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("offset", "abc", "offset and length are numbers"),
+        ("offset", "-5", "lies within w.bin"),
+        ("length", "99", "of 16)"),
+    ],
+)
+def test_a_wrong_place_of_external_data_is_told(key: str, value: str, message: str, tmp_path: Path) -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    for name, text in (("location", "w.bin"), (key, value)):
+        tensor.external_data.add(key=name, value=text)
+    model = model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [4]}, {"y": TensorProto.FLOAT})
+    model.graph.initializer.append(tensor)
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelFileError, match=message.replace(")", r"\)")):
+        import_onnx(tmp_path / "m.onnx")
+
+
 def test_a_value_that_no_one_defines_is_named() -> None:
     model = model_of([helper.make_node("Relu", ["nowhere"], ["y"], "r")], {"x": [2]}, {"y": TensorProto.FLOAT})
     assert problems(model) == ("r: values are defined before use (found no 'nowhere'); check the model",)
