@@ -1,6 +1,6 @@
 """The pass `fuse`: groups ops into kernels, so that the values between them stay on chip."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +15,7 @@ from xdsl.rewriter import Rewriter as IRRewriter
 from ..dialects.graph.constants import ConstantOp
 from ..dialects.graph.op import GraphOp, shape
 from ..dialects.graph.structure import KernelOp, YieldOp
+from ..dialects.loops import Map
 from .context import compile_context
 from .fuse_groups import Grouping, alone, grow_epilogues, grow_rows, note_near_misses
 from .location import fuse_locations
@@ -74,7 +75,8 @@ class Fuse(ModulePass):
 def outline(ops: Sequence[GraphOp]) -> KernelOp:
     """Moves ops, given in order, into a kernel in place of the last one."""
     inside = set(ops)
-    inputs = list(dict.fromkeys(v for op in ops for v in op.operands if v.owner not in inside and not is_number(v)))
+    numbers = {v for op in ops for v in op.operands if is_number(v, inside)}
+    inputs = list(dict.fromkeys(v for op in ops for v in op.operands if v.owner not in inside and v not in numbers))
     outputs = [result for op in ops for result in op.results if any(use.operation not in inside for use in result.uses)]
     kernel = KernelOp.of(inputs, [value.type for value in outputs])
     kernel.location = fuse_locations(op.location for op in ops)
@@ -96,9 +98,16 @@ def outline(ops: Sequence[GraphOp]) -> KernelOp:
     return kernel
 
 
-def is_number(value: SSAValue) -> bool:
-    """A constant of one element: it goes into the kernel, where it is an immediate."""
-    return isinstance(value.owner, ConstantOp) and all(size == 1 for size in shape(value))
+def is_number(value: SSAValue, inside: Set[GraphOp]) -> bool:
+    """A constant of one element that only elementwise ops of the kernel take: it becomes an immediate there."""
+    if not isinstance(value.owner, ConstantOp) or any(size != 1 for size in shape(value)):
+        return False
+    return all(is_elementwise(use.operation) for use in value.uses if use.operation in inside)
+
+
+def is_elementwise(op: Operation) -> bool:
+    """One loop nest, a function of each element."""
+    return isinstance(op, GraphOp) and op.structure() == "loops" and isinstance(op.loops().kernel, Map)
 
 
 def _copy_number(value: SSAValue, block: Block) -> SSAValue:

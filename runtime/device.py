@@ -13,13 +13,15 @@ stream.synchronise()
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import stream as streams
-from .artifact import Artifact
+from .artifact import Artifact, load
+from .border import InputError
 from .memory import Memory
 from .numerics.dtype import DType
 from .pool import Pool, PoolStatistics
@@ -149,6 +151,12 @@ class Stream(streams.Stream):
         return target.host_latency + nbytes / target.host_bytes
 
 
-def run(artifact: Artifact, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Runs a model on a device of its own, which is kept with the artifact. Raises `InputError`, `StreamError`."""
+def run(artifact: Artifact | str | Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Runs a model, or the file of one, on a device of its own, which is kept with the artifact.
+
+    Raises `InputError`, `StreamError`, and `ArtifactError` for a file that is refused.
+    """
+    if not isinstance(inputs, Mapping):
+        raise InputError(f'inputs: {type(inputs).__name__}; arrays by the name of the input, as in {{"x": x}}')
+    artifact = artifact if isinstance(artifact, Artifact) else load(artifact)
     return artifact.model.run({name: np.asarray(array) for name, array in inputs.items()})

@@ -1,12 +1,15 @@
 """A target: every number of a chip, read from a TOML file. No other code knows a number that a target can state."""
 
 import dataclasses
+import math
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 TARGETS = Path(__file__).parent / "targets"
+LEAST = {"l1_bytes": 4096, "l0a_bytes": 1024, "l0b_bytes": 1024, "l0c_bytes": 2048, "ub_bytes": 4096}
+"""Bytes below which a memory holds no two tiles of 16 × 16."""
 
 
 class TargetError(ValueError):
@@ -128,6 +131,16 @@ class Target:
             for key in _TYPES
             if key not in positive and key != "name" and getattr(self, key) < 0
         ]
+        found += [
+            f"{key} = {getattr(self, key)}; expected a finite number"
+            for key in _TYPES
+            if _is_endless(getattr(self, key))
+        ]
+        found += [
+            f"{key} = {getattr(self, key)}; expected at least {least}, two of the smallest tiles"
+            for key, least in LEAST.items()
+            if 0 < getattr(self, key) < least
+        ]
         if not 1 <= self.cores <= 64:
             found.append(f"cores = {self.cores}; expected 1 to 64")
         if not 4 <= self.queue_depth <= 64:
@@ -154,6 +167,10 @@ _TYPES: dict[str, type] = {
     field.name: {"str": str, "int": int, "float": float}.get(str(field.type), field.type)
     for field in dataclasses.fields(Target)
 }  # type: ignore[misc]
+
+
+def _is_endless(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _fits(value: Any, kind: type) -> bool:

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.utils.exceptions import VerifyException
 
-from ..loops import LoopNest, Map, axis, identity
+from .emit import Emit
 from .op import (
     Array,
     GraphOp,
@@ -354,7 +355,15 @@ class PadOp(ViewOp):
     def reference(self, x: Array) -> Array:
         return np.pad(x, list(zip(ints(self.properties, "before"), ints(self.properties, "after"), strict=True)))
 
-    def loops(self) -> LoopNest:
-        bounds, before = shape(self.result), ints(self.properties, "before")
-        inside = tuple(axis(dim, 1, -start) for dim, start in enumerate(before))
-        return LoopNest(bounds, (inside,), identity(len(bounds)), Map("copy"))
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        """Axis by axis, zeros before and after."""
+        emit, value = Emit(self, rewriter), self.x
+        pairs = zip(ints(self.properties, "before"), ints(self.properties, "after"), strict=True)
+        for place, (before, after) in enumerate(pairs):
+            if before or after:
+                size = shape(value)
+                zero = emit.constant(np.zeros([1] * len(size)), element(value))
+                sides = [[*size[:place], count, *size[place + 1 :]] for count in (before, after)]
+                left, right = ([emit.keep(ExpandOp, zero, shape=side)] if side[place] else [] for side in sides)
+                value = emit(ConcatOp, *left, value, *right, element=element(value), axis=place)
+        return [value]
