@@ -81,7 +81,11 @@ def test_nothing_runs_on_the_host(name: str) -> None:
     assert plan.steps
     assert all(type(step) is Launch for step in plan.steps)
     launched = {node for step in plan.steps for nodes in step.nodes for node in nodes}
-    missing = [f"{n.op_type} {n.name}" for n in proto(name).graph.node if n.name not in launched and n.op_type not in SHAPE_WORK | FUSED]  # fmt: skip
+    missing = [
+        f"{each.op_type} {each.name}"
+        for each in proto(name).graph.node
+        if each.name not in launched and each.op_type not in SHAPE_WORK | FUSED
+    ]
     assert not missing
     written = {step.arguments[-1].tensor for step in plan.steps if not isinstance(step.arguments[-1], int)}
     assert written >= set(plan.outputs)

@@ -1,16 +1,16 @@
-"""A bench for one kernel on one core: its queues are stepped by hand, in any legal order, on the emulator's instructions.
+"""A bench for one program: its queues are stepped by hand, in any legal order, on the emulator's instructions.
 
 An instruction takes time, and its results come byte by byte. So an order may also keep one entry *in flight*: from its
 start its destination holds garbage, until it ends. What reads or writes those bytes meanwhile shows in the outputs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from acceptance.exploration import ENGINES, Entry, Exploration
+from acceptance.exploration import SPACES, Entry, Exploration
 from numpy.typing import NDArray
 
 from stepwell.runtime import isa
@@ -23,6 +23,7 @@ from stepwell.runtime.target import Target
 
 Bytes = NDArray[np.uint8]
 GARBAGE = 0xFF
+_ENGINES = len(isa.Engine)
 _CELL = 4
 """Bytes that the emulator spends on an element of L0A and L0B."""
 _SIZES = {isa.DTYPES[name]: size for name, size in {"f16": 2, "bf16": 2, "f32": 4, "i32": 4}.items()}
@@ -34,7 +35,7 @@ class Stuck(Exception):
 
 @dataclass
 class Bench:
-    """A kernel's queues on a device, to be run again and again from the same contents of global memory."""
+    """A program's queues on a device, to be run again and again from the same contents of global memory."""
 
     explored: Exploration
     target: Target
@@ -47,7 +48,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.records = np.zeros((len(self.explored.entries), WIDTH), np.int64)
         for record, entry in zip(self.records, self.explored.entries, strict=True):
-            record[: layout.FIELDS] = entry.row, isa.OPCODE[entry.name], entry.queue, entry.noop
+            record[: layout.FIELDS] = entry.row, isa.OPCODE[entry.name], entry.queue % _ENGINES, entry.noop
             record[layout.FIELDS : layout.FIELDS + len(entry.values)] = entry.values
         self.counts = np.zeros((int(self.records[:, 0].max(initial=0)) + 1, 2), np.int64)
         self.counters = np.zeros(isa.COUNTERS, np.int64)
@@ -55,10 +56,14 @@ class Bench:
 
     def reset(self) -> None:
         """As at a launch."""
-        core = self.memory.cores[0]
-        core.words[layout.ROW_COUNTS], core.words[layout.COUNTERS] = self.counts.ctypes.data, self.counters.ctypes.data
-        core.tokens[:] = 0
-        poison(core.address)
+        for core in self.memory.cores:
+            core.words[layout.ROW_COUNTS], core.words[layout.COUNTERS] = (
+                self.counts.ctypes.data,
+                self.counters.ctypes.data,
+            )
+            core.tokens[:] = 0
+            poison(core.address)
+        self.counters[:] = 0
         self.memory.gm[: len(self.before)] = self.before
         self.done = [0] * len(self.explored.queues)
 
@@ -69,15 +74,17 @@ class Bench:
 
     def advance(self, queue: int) -> bool:
         """Executes the head of a queue; False if it waits. Raises `Stuck` for a fault."""
-        status = step(self.records[self.head(queue)].ctypes.data, self.memory.cores[0].address)
+        status = step(self.records[self.head(queue)].ctypes.data, self.memory.cores[queue // _ENGINES].address)
         if status == layout.FAULT:
             raise Stuck(f"fault in row {self.explored.entries[self.head(queue)].row}")
         self.done[queue] += status == layout.OK
         return status == layout.OK
 
     def go(self, order: Sequence[int], held: int = -1, until: int = -1, before: int = -1) -> None:
-        """Always the first queue of `order` that can go on, without `held`; stops when `until` is done, or when `before`
-        is next in its queue."""
+        """Always the first queue of `order` that can go on, without `held`.
+
+        Stops when `until` is done, or when `before` is next in its queue.
+        """
         entries, place = self.explored.entries, self.explored.place
         while True:
             if until >= 0 and self.done[entries[until].queue] > place[until]:
@@ -96,7 +103,7 @@ class Bench:
         self.go(order)
         if any(self.head(queue) >= 0 for queue in order):
             raise Stuck("deadlock")
-        if self.memory.cores[0].tokens.any():
+        if any(core.tokens.any() for core in self.memory.cores):
             raise Stuck("tokens left over")
         return self.memory.gm[: len(self.before)].copy()
 
@@ -116,12 +123,12 @@ class Bench:
         return self.finish(order)
 
     @contextmanager
-    def in_flight(self, entry: Entry) -> Iterator[None]:
+    def in_flight(self, entry: Entry) -> Generator[None]:
         """Garbage in what the entry writes. What it also reads it gets back at the end."""
         kept: list[tuple[Bytes, NDArray[np.intp], Bytes]] = []
-        for space, mask in entry.writes.items():
-            array, places = self.bytes_of(entry, space, mask)
-            if entry.reads.get(space, 0) & mask:
+        for where, mask in entry.writes.items():
+            array, places = self.bytes_of(entry, where % SPACES, mask)
+            if entry.reads.get(where, 0) & mask:
                 kept.append((array, places, array[places]))
             array[places] = GARBAGE
         yield
@@ -130,7 +137,7 @@ class Bench:
 
     def bytes_of(self, entry: Entry, space: int, mask: int) -> tuple[Bytes, NDArray[np.intp]]:
         """The emulator's bytes behind those of a memory."""
-        core, kind = self.memory.cores[0], isa.Space(space)
+        core, kind = self.memory.cores[entry.core], isa.Space(space)
         bits = np.frombuffer(mask.to_bytes(mask.bit_length() // 8 + 1, "little"), np.uint8)
         places = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         array = self.memory.gm if kind is isa.Space.GM else getattr(core, kind.name.lower())
@@ -142,18 +149,20 @@ class Bench:
         return array, (cells[:, None] + np.arange(_CELL)).reshape(-1)
 
 
-def orders() -> list[tuple[int, ...]]:
-    """Each engine first, each last, and those rotated: the most lopsided schedules."""
-    engines = tuple(ENGINES)
-    first = [(e, *(x for x in engines if x != e)) for e in engines]
-    return [*first, *(each[::-1] for each in first), *((b, a, *(x for x in engines if x not in (a, b))) for a, b in pairwise(engines))]
+def orders(cores: int = 1) -> list[tuple[int, ...]]:
+    """Each queue first, each last, and each pair of neighbours first: the most lopsided schedules."""
+    queues = [core * _ENGINES + engine for core in range(cores) for engine in range(1, _ENGINES)]
+    first = [(q, *(x for x in queues if x != q)) for q in queues]
+    pairs = [(b, a, *(x for x in queues if x not in (a, b))) for a, b in pairwise(queues)]
+    return [*first, *(each[::-1] for each in first), *pairs]
 
 
 # exhaustive -----------------------------------------------------------------------------------------------------------
 
 
 def outcomes(bench: Bench, most: int) -> tuple[set[bytes], bool]:
-    """Contents of global memory at the ends of *all* interleavings, and whether one of them stops; for tiny programs.
+    """Contents of global memory at the ends of *all* interleavings, and whether one of them stops; for tiny programs
+    of one core.
 
     Raises `OverflowError` beyond `most` states.
     """
@@ -163,7 +172,7 @@ def outcomes(bench: Bench, most: int) -> tuple[set[bytes], bool]:
     pending, seen = [start], {start.key}
     while pending:
         state = pending.pop()
-        alive = [queue for queue in ENGINES if state.head(bench, queue) >= 0]
+        alive = [queue for queue in range(1, _ENGINES) if state.head(bench, queue) >= 0]
         moved = False
         for queue in alive:
             state.restore(bench)

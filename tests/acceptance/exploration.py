@@ -1,10 +1,10 @@
 """What a program means under every interleaving, decided without the checker and without vector clocks.
 
-On one core every token is taken by one queue only, so a step that can be done can never be prevented by doing another:
-whatever order the steps come in, holding one entry back leads to one and the same *closure*, the set of entries that can
-be done without it. So `b` can come before `a` if and only if `b` is in the closure that holds `a`, and n closures
-decide about all interleavings of n entries. Two entries race if each can come before the other and they touch a common
-byte, one of them writing.
+Every token is taken by one queue only and counters only grow, so a step that can be done can never be prevented by
+doing another: whatever order the steps come in, holding one entry back leads to one and the same *closure*, the set of
+entries that can be done without it. So `b` can come before `a` if and only if `b` is in the closure that holds `a`, and
+n closures decide about all interleavings of n entries. Two entries race if each can come before the other and they
+touch a common byte, one of them writing.
 
 Rows are expanded by `Expr.value`, footprints are the declared formulas, byte by byte: nothing here comes from the
 generator, the emulator or the checker.
@@ -22,19 +22,21 @@ from stepwell.runtime.expr import RINGS
 from stepwell.runtime.formulas import evaluate
 from stepwell.runtime.target import Target
 
-ENGINES = range(1, len(isa.Engine))
 QUEUE_FIELD = {"set": "src", "wait": "dst", "grant": "dst", "signal": "engine", "await": "engine"}
-Token = tuple[int, int, int]
+Token = tuple[int, ...]
+"""Core, source, destination, id; of a counter its number."""
 Mask = Mapping[int, int]
-"""By space an integer with a bit for each byte."""
+"""By memory (space + SPACES · core; 0: global memory) an integer with a bit for each byte."""
+SPACES = len(isa.Space)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An executed row of a queue."""
+    """An executed row of a queue; queues are numbered by core and engine."""
 
     row: int
     name: str
+    core: int
     queue: int
     values: tuple[int, ...]
     noop: bool
@@ -43,7 +45,8 @@ class Entry:
 
     @property
     def token(self) -> Token:
-        return self.values[0], self.values[1], self.values[2]
+        """What a row of synchronisation counts."""
+        return (self.values[1],) if self.name in ("signal", "await") else (self.core, *self.values[:3])
 
     def conflicts(self, other: "Entry") -> bool:
         """Whether both touch a byte, one of them writing."""
@@ -61,22 +64,27 @@ class Expander:
 
     target: Target
     gm_size: int
-    known: dict[tuple[str, tuple[int, ...]], tuple[Mask, Mask]] = field(
-        default_factory=dict[tuple[str, tuple[int, ...]], tuple[Mask, Mask]]
+    known: dict[tuple[str, int, tuple[int, ...]], tuple[Mask, Mask]] = field(
+        default_factory=dict[tuple[str, int, tuple[int, ...]], tuple[Mask, Mask]]
     )
 
-    def entries(self, program: Program, registers: Sequence[int], core: int = 0) -> list[Entry]:
-        """The entries of all queues in program order."""
-        walk = _Walk(program, {"core": core, **{f"r{i}": int(value) for i, value in enumerate(registers)}})
-        return [self.entry(number, program[number], values) for number, values in walk.rows(0, 0)]
+    def entries(self, program: Program, registers: Sequence[int], cores: int = 1) -> list[Entry]:
+        """The entries of all queues, core after core in program order."""
+        found: list[Entry] = []
+        for core in range(cores):
+            walk = _Walk(program, {"core": core, **{f"r{i}": int(value) for i, value in enumerate(registers)}})
+            found += [self.entry(core, number, program[number], values) for number, values in walk.rows(0, 0)]
+        return found
 
-    def entry(self, number: int, row: Row, values: dict[str, int]) -> Entry:
+    def entry(self, core: int, number: int, row: Row, values: dict[str, int]) -> Entry:
         engine = values[QUEUE_FIELD[row.name]] if row.name in QUEUE_FIELD else int(row.instruction.engine or 0)
         noop = any(values[name] <= 0 for name in row.instruction.extents)
-        key = row.name, tuple(values.values())
+        key = row.name, core, tuple(values.values())
         if key not in self.known:
-            self.known[key] = ({}, {}) if noop else self.footprint(row.instruction, values)
-        return Entry(number, row.name, engine, key[1], noop, *self.known[key])
+            masks = ({}, {}) if noop else self.footprint(row.instruction, values)
+            reads, writes = ({k + SPACES * core if k else 0: m for k, m in each.items()} for each in masks)
+            self.known[key] = reads, writes
+        return Entry(number, row.name, core, core * len(isa.Engine) + engine, key[2], noop, *self.known[key])
 
     def footprint(self, instruction: isa.Instruction, values: dict[str, int]) -> tuple[Mask, Mask]:
         """What is read and what is written."""
@@ -147,8 +155,9 @@ def scalar(name: str, values: dict[str, int]) -> int:
     if name == "mov":
         return values["value"]
     a, b = values["a"], values["b"]
-    table = {"min": min, "max": max, "less": lambda x, y: int(x < y), "div": lambda x, y: x // y}  # pyright: ignore
-    return int(table.get(name, lambda x, y: x % y)(a, b))  # pyright: ignore
+    if name in ("min", "max"):
+        return min(a, b) if name == "min" else max(a, b)
+    return int(a < b) if name == "less" else a // b if name == "div" else a % b
 
 
 # closures -------------------------------------------------------------------------------------------------------------
@@ -174,7 +183,8 @@ class Exploration:
     """Of each entry in its queue."""
 
     def __post_init__(self) -> None:
-        self.queues, self.place = [[] for _ in isa.Engine], []
+        cores = 1 + max((entry.core for entry in self.entries), default=0)
+        self.queues, self.place = [[] for _ in range(cores * len(isa.Engine))], []
         for number, entry in enumerate(self.entries):
             self.place.append(len(self.queues[entry.queue]))
             self.queues[entry.queue].append(number)
@@ -197,27 +207,27 @@ class Exploration:
             if not tokens.get(entry.token, 0):
                 return False
             tokens[entry.token] -= 1
-        elif entry.name in ("set", "grant"):
-            tokens[entry.token] = tokens.get(entry.token, 0) + (1 if entry.name == "set" else entry.values[3])
+        elif entry.name == "await":
+            return tokens.get(entry.token, 0) >= entry.values[2]
+        elif entry.name in ("set", "grant", "signal"):
+            tokens[entry.token] = tokens.get(entry.token, 0) + (entry.values[3] if entry.name == "grant" else 1)
         return True
 
     def runs_to_its_end(self) -> bool:
         """Whether all entries are done with queues of `depth` places."""
         done, issued, tokens = [0] * len(self.queues), [0] * len(self.queues), dict[Token, int]()
-        following, moved = 0, True
+        streams = [[e.queue for e in self.entries if e.core == core] for core in {e.core for e in self.entries}]
+        moved = True
         while moved:
             moved = False
-            while following < len(self.entries):
-                q = self.entries[following].queue
-                if issued[q] - done[q] >= self.depth:
-                    break
-                issued[q] += 1
-                following += 1
+            for stream in streams:
+                while stream and issued[stream[0]] - done[stream[0]] < self.depth:
+                    issued[stream.pop(0)] += 1
             for q, queue in enumerate(self.queues):
                 while done[q] < issued[q] and self.advance(queue[done[q]], tokens):
                     done[q] += 1
                     moved = True
-        return following == len(self.entries) and done == issued
+        return not any(streams) and done == issued
 
     @cached_property
     def whole(self) -> Closure:
@@ -245,8 +255,9 @@ class Exploration:
 
     def fault(self) -> str:
         """What stops the program in some interleaving; empty if nothing does."""
-        if any(count > isa.TOKEN_LIMIT for each in (self.whole, *self.without) for count in each.tokens.values()):
+        closures = (self.whole, *self.without)
+        if any(n > isa.TOKEN_LIMIT for each in closures for token, n in each.tokens.items() if len(token) > 1):
             return "overflow"
         if not self.runs_to_its_end():
             return "deadlock"
-        return "left-over" if any(self.whole.tokens.values()) else ""
+        return "left-over" if any(n for token, n in self.whole.tokens.items() if len(token) > 1) else ""

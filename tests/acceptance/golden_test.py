@@ -9,14 +9,13 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from acceptance import graph_oracle
-from acceptance.zoo import FITS, MODELS, compiled, digest, inputs, proto
+from acceptance.zoo import FITS, MODELS, compiled, digest, inputs, proto, save
 from onnx_models import bert_layer, mlp, small_cnn
 
 from stepwell.dialects.evaluate import evaluate
@@ -36,7 +35,6 @@ TILED = [
 SEEDS = (1, 2, 3)
 
 
-@cache
 def hash_of(name: str, target: str, precision: str = "fp16", cores: int = 2, **options: Any) -> str:
     """The hash of a model's outputs on the emulator in program order."""
     return digest(compiled(name, target, precision, cores, **options).model.run(inputs(name)))
@@ -98,7 +96,10 @@ def test_the_recogniser_does_not_fit_tiny_and_says_why() -> None:
     with pytest.raises(PipelineError) as error:
         compiled("ocr", "tiny")
     rule = "a panel of rows and the tiles of a convolution must fit on chip"
-    assert re.search(rf"graph.conv2d of p2o.BatchNormalization.4, p2o.Conv.36: {rule} \(found l1 \d+ of 65536 bytes\)", str(error.value))
+    assert re.search(
+        rf"graph.conv2d of p2o.BatchNormalization.4, p2o.Conv.36: {rule} \(found l1 \d+ of 65536 bytes\)",
+        str(error.value),
+    )
     assert "reproduce with: stepwell-opt " in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -146,7 +147,7 @@ def hashes_on(cpu: str, tmp_path: Path) -> list[str]:
     for name in MODELS:
         (tmp_path / name).mkdir()
         compiled(name).save(tmp_path / name / "model.stw")
-        np.savez(tmp_path / name / "inputs.npz", **inputs(name))
+        save(tmp_path / name / "inputs.npz", inputs(name))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_CPU")}
     environment |= {"NUMBA_CPU_NAME": cpu, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     command = [sys.executable, "-c", SCRIPT, *(str(tmp_path / name) for name in MODELS)]

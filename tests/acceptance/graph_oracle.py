@@ -1,4 +1,4 @@
-"""Runs a module that `decompose` has passed by the slow oracle of tests/oracle.py: numpy, nothing of the product's numerics.
+"""Runs a module that `decompose` has passed by the slow oracle of tests/oracle.py, without the product's numerics.
 
 Only functions that the page docs/numerics.md gives by algorithm and not by formula (exp, erf …) come from the
 product: the oracle knows them to an error only. GELU is the page's formula around that erf.
@@ -56,12 +56,12 @@ def _result(op: Operation, operands: list[Array], weights: WeightStore) -> Array
 
 def _elementwise(name: str, properties: Properties, operands: list[Array], kind: np.dtype[Any]) -> Array:
     name = "copy" if name == "cast" else name
-    constants = [np.float32(number(properties, key)) for key in _CONSTANTS.get(name, ())]
+    constants = [np.asarray(number(properties, key), F32) for key in _CONSTANTS.get(name, ())]
     if name == "clip":
-        constants = [np.float32(number(properties, key, d)) for key, d in (("lo", -math.inf), ("hi", math.inf))]
+        constants = [np.asarray(number(properties, key, d), F32) for key, d in (("lo", -math.inf), ("hi", math.inf))]
     if name == "gelu":
         x = operands[0].astype(F32)
-        erf = _by_algorithm("erf", x * np.sqrt(np.float32(0.5)))
+        erf = _by_algorithm("erf", np.asarray(x * np.float32(math.sqrt(0.5)), F32))
         return oracle.cast((x * np.float32(0.5)) * (np.float32(1) + erf), kind)
     if name in oracle.APPROXIMATE:
         return oracle.cast(_by_algorithm(name, *(x.astype(F32) for x in operands)), kind)
@@ -113,8 +113,8 @@ def _depthwise2d(p: Properties, operands: list[Array], size: Sequence[int], kind
     x, weight, *bias = operands
     channels = x.shape[3]
     total = np.zeros((*size[:3], channels), F32)
-    for number, tap in enumerate(_taps(p, x, size)):
-        factors = weight[:, number].reshape(-1)[:channels].astype(F32)
+    for place, tap in enumerate(_taps(p, x, size)):
+        factors = weight[:, place].reshape(-1)[:channels].astype(F32)
         total = oracle.fma(tap.astype(F32), np.broadcast_to(factors, tap.shape), total)
     return oracle.cast(total + bias[0].astype(F32) if bias else total, kind)
 
@@ -149,7 +149,9 @@ _OPS: dict[str, Callable[[Properties, list[Array], Sequence[int], np.dtype[Any]]
     "slice": _slice,
     "reshape": lambda p, operands, size, kind: operands[0].reshape(size),
     "transpose": lambda p, operands, size, kind: operands[0].transpose(ints(p, "perm")),
-    "pad": lambda p, operands, size, kind: np.pad(operands[0], [*zip(ints(p, "before"), ints(p, "after"), strict=True)]),
+    "pad": lambda p, operands, size, kind: np.pad(
+        operands[0], [*zip(ints(p, "before"), ints(p, "after"), strict=True)]
+    ),
     "expand": lambda p, operands, size, kind: np.broadcast_to(operands[0], size),
     "concat": lambda p, operands, size, kind: np.concatenate(operands, axis=integer(p, "axis")),
 }

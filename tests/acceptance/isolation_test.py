@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from acceptance.zoo import MODELS, compiled, digest, inputs
+from acceptance.zoo import MODELS, compiled, digest, inputs, save
 
 import stepwell
 
@@ -57,7 +56,7 @@ def test_artifacts_run_without_the_compiler(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         artifact = compiled(name)
         artifact.save(tmp_path / name / "model.stw")
-        np.savez(tmp_path / name / "inputs.npz", **inputs(name))
+        save(tmp_path / name / "inputs.npz", inputs(name))
         outputs = artifact.model.run(inputs(name))
         expected += [digest(outputs), str(artifact.model.profile().cycles)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
@@ -71,8 +70,6 @@ def test_artifacts_run_without_the_compiler(tmp_path: Path) -> None:
 def test_saving_twice_gives_the_same_file(name: str, tmp_path: Path) -> None:
     """Also of a second compilation, and of what was loaded."""
     first = compiled(name).save(tmp_path / "first.stw").read_bytes()
-    again = stepwell.compile(
-        MODELS[name].make(), target=compiled(name).target, shapes=MODELS[name].shapes, cores=2
-    )
+    again = stepwell.compile(MODELS[name].make(), target=compiled(name).target, shapes=MODELS[name].shapes, cores=2)
     assert again.save(tmp_path / "second.stw").read_bytes() == first
     assert stepwell.load(tmp_path / "first.stw").save(tmp_path / "third.stw").read_bytes() == first

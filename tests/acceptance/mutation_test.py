@@ -6,6 +6,7 @@ where something does, one of them, or the racing pair in flight at once, gives o
 """
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -13,31 +14,32 @@ import numpy as np
 import pytest
 from acceptance.bench import Bench, Stuck, orders, outcomes
 from acceptance.exploration import Expander, Exploration
-from acceptance.subjects import TINY, Subject, by_hand, run, subjects
+from acceptance.subjects import TINY, Subject, by_hand, linked, run, subjects
 from numpy.typing import NDArray
 from tile import kernels
 
 from stepwell.runtime import checker
 from stepwell.runtime.assembly import disassemble
-from stepwell.runtime.encoding import Program
+from stepwell.runtime.encoding import Program, Row
+from stepwell.runtime.expr import Expr
 from stepwell.runtime.faults import DeviceFault
 from stepwell.runtime.memory import Memory
 
 SEEDS = 40
 SYNC = ("set", "wait", "grant")
-ORDERS = orders()
+BETWEEN_CORES = ("signal", "await")
 
 
-def mutated(random: Random, program: Program) -> tuple[str, Program]:
-    """One change to the synchronisation: a row, or a token with its set and its wait, dropped; a row moved or swapped."""
+def mutated(random: Random, program: Program, names: tuple[str, ...] = SYNC) -> tuple[str, Program]:
+    """One change to the synchronisation: a row, or a token with its set and wait, dropped; a row moved or swapped."""
     rows = list(program)
-    spots = [n for n, row in enumerate(rows) if row.name in SYNC]
+    spots = [n for n, row in enumerate(rows) if row.name in names]
     kind, at = random.choice(("drop", "token", "token", "move", "move", "swap")), random.choice(spots)
     if kind == "drop":
         del rows[at]
         return f"without row {at}", tuple(rows)
     if kind == "token":
-        same = [n for n in spots if rows[n].fields[:3] == rows[at].fields[:3]]
+        same = [n for n in spots if _counted(rows[n]) == _counted(rows[at])]
         others = [n for n in same if rows[n].name != rows[at].name and rows[n].name != "grant"]
         dropped = {at, random.choice(others)} if others and random.random() < 0.7 else set(same)
         return f"without rows {sorted(dropped)}", tuple(row for n, row in enumerate(rows) if n not in dropped)
@@ -49,6 +51,10 @@ def mutated(random: Random, program: Program) -> tuple[str, Program]:
     other = random.choice([n for n in spots if n != at] or [at])
     rows[at], rows[other] = rows[other], rows[at]
     return f"rows {at} and {other} swapped", tuple(rows)
+
+
+def _counted(row: Row) -> tuple[Expr, ...]:
+    return row.fields[1:2] if row.name in BETWEEN_CORES else row.fields[:3]
 
 
 @dataclass
@@ -69,7 +75,7 @@ def check(subject: Subject) -> checker.Report:
         subject.program,
         arguments=subject.arguments,
         target=TINY,
-        cores=1,
+        cores=subject.cores,
         gm_size=size,
         initialised=[(0, size)],
     )
@@ -82,10 +88,12 @@ class Judge:
         self.subject, self.memory = subject, Memory(TINY, len(subject.before))
         self.expander = Expander(TINY, len(subject.before))
         self.expected = run(subject, self.memory, None)
+        self.orders = orders(subject.cores)
 
     def judge(self, what: str, program: Program) -> Verdict:
         subject = replace(self.subject, program=program)
-        explored = Exploration(self.expander.entries(program, subject.registers), TINY.queue_depth)
+        entries = self.expander.entries(program, subject.registers.tolist(), subject.cores)
+        explored = Exploration(entries, TINY.queue_depth)
         truth = explored.fault()
         races = [] if truth in ("deadlock", "overflow") else list(explored.races())
         if races and not truth:
@@ -113,11 +121,11 @@ class Judge:
         """The first lopsided order, or racing pair at once, that shows something."""
         bench = Bench(explored, TINY, self.subject.before, self.memory)
         try:
-            for order in ORDERS:
+            for order in self.orders:
                 if self.differs(bench.run(order)):
                     return f"differs with queues {order}"
             for writer, other in races[:20]:
-                if self.differs(bench.run_torn(writer, other, ORDERS[0])):
+                if self.differs(bench.run_torn(writer, other, self.orders[0])):
                     return f"differs with row {explored.entries[writer].row} in flight"
         except Stuck as stuck:
             return str(stuck)
@@ -129,22 +137,22 @@ def demand_agreement(verdict: Verdict) -> None:
     assert bool(verdict.shown) == bool(verdict.truth), verdict.text
 
 
-def judge_mutations(seed: int, count: int) -> Counter[str]:
-    """Judges random mutations of random kernels: how many there were of each kind."""
-    random, judges, kinds = Random(seed), dict[str, Judge](), Counter[str]()
+def judge_mutations(seed: int, count: int, among: Sequence[Subject], names: tuple[str, ...] = SYNC) -> Counter[str]:
+    """Judges random mutations of random programs: how many there were of each kind."""
+    random, judges, kinds = Random(seed), {subject.name: Judge(subject) for subject in among}, Counter[str]()
     while kinds.total() < count:
-        subject = random.choice(subjects())
-        judge = judges.setdefault(subject.name, Judge(subject))
-        what, program = mutated(random, subject.program)
+        subject = random.choice(among)
+        judge = judges[subject.name]
+        what, program = mutated(random, subject.program, names)
         verdict = judge.judge(what, program)
         demand_agreement(verdict)
         kinds[verdict.truth.partition(" ")[0] or "clean"] += 1
     return kinds
 
 
-def test_the_kernels_as_compiled_have_one_meaning() -> None:
-    assert len(subjects()) > 30
-    for subject in subjects():
+@pytest.mark.parametrize("among", [subjects, linked])
+def test_programs_as_compiled_have_one_meaning(among: Callable[[], Sequence[Subject]]) -> None:
+    for subject in among():
         verdict = Judge(subject).judge("as compiled", subject.program)
         demand_agreement(verdict)
         assert not verdict.truth, verdict.text
@@ -157,7 +165,7 @@ def test_exploration_agrees_with_every_single_interleaving() -> None:
     for _ in range(24):
         subject = random.choice(tiny)
         what, program = mutated(random, subject.program)
-        entries = Expander(TINY, len(subject.before)).entries(program, subject.registers)
+        entries = Expander(TINY, len(subject.before)).entries(program, subject.registers.tolist())
         explored = Exploration(entries, len(entries))
         ends, stops = outcomes(Bench(explored, TINY, subject.before, Memory(TINY, len(subject.before))), 50_000)
         wrong = bool(explored.fault()) or any(explored.races())
@@ -166,14 +174,27 @@ def test_exploration_agrees_with_every_single_interleaving() -> None:
     assert min(kinds.values()) >= 4, kinds
 
 
-def test_the_checker_agrees_on_mutations() -> None:
-    kinds = judge_mutations(seed=0, count=40)
+def test_the_checker_agrees_on_mutated_kernels() -> None:
+    kinds = judge_mutations(0, 40, subjects())
     assert kinds["race"] >= 5, kinds
     assert kinds["clean"] >= 5, kinds
 
 
+@pytest.mark.parametrize("names", [SYNC, BETWEEN_CORES])
+def test_the_checker_agrees_on_mutated_streams_of_two_cores(names: tuple[str, ...]) -> None:
+    judge_mutations(0, 8, linked()[:1], names)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
-def test_the_checker_agrees_on_more_mutations(seed: int) -> None:
+def test_the_checker_agrees_on_more_mutated_kernels(seed: int) -> None:
     """10 × 40."""
-    judge_mutations(seed, 40)
+    judge_mutations(seed, 40, subjects())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("names", [SYNC, BETWEEN_CORES])
+def test_the_checker_agrees_on_more_mutated_streams(seed: int, names: tuple[str, ...]) -> None:
+    """2 × 5 × 20."""
+    judge_mutations(seed, 20, linked(), names)

@@ -1,7 +1,8 @@
-"""Kernels to mutate: those of small models, each with the memory that it starts from, and a few written by hand."""
+"""Programs to mutate: kernels of small models, each with the memory that it starts from, a few kernels written by hand,
+and whole models as one linked stream on two cores."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -19,10 +20,10 @@ from stepwell.runtime.encoding import Program
 from stepwell.runtime.generator import launch_registers
 from stepwell.runtime.memory import Memory
 from stepwell.runtime.numerics.dtype import DType
-from stepwell.runtime.segments import addresses
+from stepwell.runtime.segments import addresses, segments
 from stepwell.runtime.target import Target
 
-TINY = Target.load("tiny")
+TINY = replace(Target.load("tiny"), cores=2)
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mlp": lambda: mlp(batch=70, sizes=(40, 90, 33)),
     "small_cnn": lambda: small_cnn(size=16),
@@ -43,7 +44,7 @@ HAND_MADE = {
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A kernel, ready to be launched on one core of `tiny`."""
+    """A program, ready to be launched on `tiny`."""
 
     name: str
     program: Program
@@ -51,10 +52,11 @@ class Subject:
     before: NDArray[np.uint8]
     """Global memory."""
     arguments: tuple[int, ...]
+    cores: int = 1
 
 
 def run(subject: Subject, memory: Memory, seed: int | None) -> NDArray[np.uint8]:
-    """Global memory after the kernel on the emulator. Raises `DeviceFault`."""
+    """Global memory after the program on the emulator. Raises `DeviceFault`."""
     memory.gm[: len(subject.before)] = subject.before
     emulator.run(
         subject.program,
@@ -62,7 +64,7 @@ def run(subject: Subject, memory: Memory, seed: int | None) -> NDArray[np.uint8]
         memory=memory,
         target=TINY,
         counters=emulator.new_counters(),
-        cores=1,
+        cores=subject.cores,
         seed=seed,
     )
     return memory.gm[: len(subject.before)].copy()
@@ -71,7 +73,7 @@ def run(subject: Subject, memory: Memory, seed: int | None) -> NDArray[np.uint8]
 @cache
 def subjects() -> tuple[Subject, ...]:
     """All kernels, of the models and by hand."""
-    return tuple([*hand_made(), *(each for name in MODELS for each in of_model(name))])
+    return *hand_made(), *(each for name in MODELS for each in of_model(name))
 
 
 def hand_made() -> Iterator[Subject]:
@@ -98,11 +100,32 @@ def of_model(name: str) -> Iterator[Subject]:
     for step in artifact.plans[0].steps:
         arguments = addresses(step, artifact, 0)
         kernel = artifact.kernels[step.kernel]
-        subject = Subject(f"{name} {kernel.name}", kernel.program, launch_registers(arguments, 1), memory.gm.copy(), arguments)
+        subject = Subject(
+            f"{name} {kernel.name}", kernel.program, launch_registers(arguments, 1), memory.gm.copy(), arguments
+        )
         run(subject, memory, None)
         if step.kernel not in seen:
             seen.add(step.kernel)
             yield subject
+
+
+LINKED: dict[str, Callable[[], onnx.ModelProto]] = {
+    "mlp": lambda: mlp(batch=40, sizes=(20, 24, 10)),
+    "small_cnn": lambda: small_cnn(size=8),
+    "attention": lambda: bert_layer(seq=6, hidden=32, heads=2, ffn=48),
+}
+
+
+@cache
+def linked() -> tuple[Subject, ...]:
+    """Whole models, each one stream of rows for two cores."""
+    found: list[Subject] = []
+    for name, make in LINKED.items():
+        artifact = api.compile(make(), target=TINY, cores=2)
+        assert artifact.plans[0].linked
+        (segment,) = segments(artifact, artifact.plans[0], 0)
+        found.append(Subject(f"linked {name}", segment.program, launch_registers((), 2), loaded(artifact).gm, (), 2))
+    return tuple(found)
 
 
 def loaded(artifact: Artifact) -> Memory:
