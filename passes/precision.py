@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter as IRRewriter
 
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
-from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, shape
+from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
 from ..dialects.graph.properties import number
 from ..dialects.graph.views import ViewOp
 from .context import CompileContext, PassError, compile_context
@@ -49,11 +49,11 @@ class Precision(ModulePass):
     """Gives every float edge the type of the policy, but for islands of f32.
 
     Under `fp16`, an edge is f16 unless it is in an island. An island begins at an op with a constant that f16 cannot
-    hold (a mask of −1e9, an ε of 1e-12 under a root), or whose results outgrow f16 (exp, squares, sums), and ends at
-    the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …). Operands of contractions
-    are cast, biases stay f32, and inside a composite its own f32 edges appear when it is decomposed. Inputs and outputs
-    of the model keep their types. `bf16` has the range of f32, so it needs no islands; `fp32` leaves everything as it
-    is.
+    hold (a mask of −1e9, an ε of 1e-12 under a root), or whose results outgrow f16 (exp, squares, sums, the float of
+    an i32), and ends at the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …).
+    Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
+    decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
+    `fp32` leaves everything as it is.
 
         func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
           %0 = graph.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -129,7 +129,8 @@ class _Typing:
     def _type(self, op: GraphOp) -> None:
         floats = [result for result in op.results if element(result) in FLOATS]
         if isinstance(op, CastOp) and floats:
-            self._set(op, self.low, island=False)
+            wide = self.low == f16 and element(op.x) in (i32, i64)  # an integer may be larger than f16 reaches
+            self._set(op, f32 if wide else self.low, island=wide)
         elif isinstance(op, ViewOp) or op.name in TABLES:
             self._move(op)
         elif floats:

@@ -45,9 +45,10 @@ class Model:
         self._buffer = device.allocate(artifact.nbytes)
         self._counts: list[tuple[Segment, RowCounts]] = []
         self._last: Plan = artifact.plans[0]
-        self._profiles: dict[int, Profile] = {}
-        self._others: dict[int, Plan] = {}
-        self._ready: dict[int, list[tuple[Segment, Prepared]]] = {}
+        # By the identity of a plan, which each holds, so that it stays taken.
+        self._profiles: dict[int, tuple[Plan, Profile]] = {}
+        self._others: dict[int, tuple[Plan, Plan]] = {}
+        self._ready: dict[int, tuple[Plan, list[tuple[Segment, Prepared]]]] = {}
         for tensor in artifact.tensors:
             if tensor.role == "weight":
                 device.memory.write(self._address(tensor), artifact.weights[tensor.name])
@@ -130,8 +131,9 @@ class Model:
         """Cycles by launch and by ONNX node; measured once."""
         plan = plan or self._last
         if id(plan) not in self._profiles:
-            self._profiles[id(plan)] = profile(self.artifact, plan, self._buffer.address, self.device.memory.gm)
-        return self._profiles[id(plan)]
+            made = profile(self.artifact, plan, self._buffer.address, self.device.memory.gm)
+            self._profiles[id(plan)] = plan, made
+        return self._profiles[id(plan)][1]
 
     def time(self) -> float:
         """Seconds of the last plan at the clock of the target."""
@@ -139,7 +141,7 @@ class Model:
 
     def _other(self, plan: Plan) -> Plan:
         """The same plan, linked if it is not, and the other way round."""
-        return self._others.setdefault(id(plan), replace(plan, linked=not plan.linked))
+        return self._others.setdefault(id(plan), (plan, replace(plan, linked=not plan.linked)))[1]
 
     def _segments(self, plan: Plan) -> list[tuple[Segment, Prepared]]:
         """The plan's segments, ready to run; programs that several launches share are prepared once."""
@@ -150,8 +152,8 @@ class Model:
                 key = id(segment.program)
                 prepared[key] = prepared.get(key) or emulator.prepare(segment.program)
                 made.append((segment, prepared[key]))
-            self._ready[id(plan)] = made
-        return self._ready[id(plan)]
+            self._ready[id(plan)] = plan, made
+        return self._ready[id(plan)][1]
 
     def _kernel_of(self, segment: Segment, row: int) -> str:
         """The kernel that a row of a segment belongs to."""

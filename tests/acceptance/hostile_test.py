@@ -43,11 +43,6 @@ TABLES = {
     "ones": graphs.ONES,
 }
 CASES = {f"{table}: {name}": make for table, cases in TABLES.items() for name, make in cases.items()}
-LARGE = "precision makes the float of an integer an f16, which ends at 65504"
-KNOWN_BUGS = {
-    "integers: a large integer, cast": LARGE,
-}
-"""Pinned until they are mended; then these tests fail, and the line goes."""
 
 
 def inputs(artifact: Artifact) -> dict[str, Array]:
@@ -111,11 +106,7 @@ def demand(make: Make, precision: str, target: str, options: dict[str, Any]) -> 
 
 @pytest.mark.parametrize(("precision", "target", "options"), CONFIGURATIONS)
 @pytest.mark.parametrize("name", CASES)
-def test_odd_models_compute_what_they_say(
-    name: str, precision: str, target: str, options: dict[str, Any], request: pytest.FixtureRequest
-) -> None:
-    if name in KNOWN_BUGS and (KNOWN_BUGS[name] is not LARGE or precision == "fp16"):
-        request.applymarker(pytest.mark.xfail(reason=KNOWN_BUGS[name], strict=True))
+def test_odd_models_compute_what_they_say(name: str, precision: str, target: str, options: dict[str, Any]) -> None:
     demand(CASES[name], precision, target, options)
 
 
