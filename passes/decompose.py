@@ -1,16 +1,20 @@
 """The pass `decompose`: rewrites ONNX's operators into primitives, ops that are one loop nest or one view."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.graph import OPERATORS
-from ..dialects.graph.op import GraphOp
+from ..dialects.graph.constants import constant
+from ..dialects.graph.op import Array, GraphOp
 from .context import PassError, compile_context
 from .rewrite import Rewriter, rewrite
+from .values import array_of
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,10 @@ class Decompose(ModulePass):
 
 
 def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
-    """Puts the parts in place of the op."""
-    values = list(op.decompose(rewriter))
+    """Puts the parts in place of the op; one whose operands are constants (the padding of a weight) is computed."""
+    arrays = [array_of(operand, rewriter.ctx) for operand in op.operands]
+    known = [array for array in arrays if array is not None]
+    values = list(op.decompose(rewriter)) if len(known) < len(arrays) else [_computed(op, known, rewriter)]
     for result, value in zip(op.results, values, strict=True):
         if result.type != value.type:
             raise PassError(
@@ -47,3 +53,10 @@ def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
                 op,
             )
     rewriter.replace(op, [], values)
+
+
+def _computed(op: GraphOp, arrays: Sequence[Array], rewriter: Rewriter) -> SSAValue:
+    made = constant(op.evaluate(*arrays), rewriter.ctx.weights)
+    made.location = op.location
+    rewriter.insert(made)
+    return made.result
