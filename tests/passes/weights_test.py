@@ -9,7 +9,7 @@ from stepwell.dialects.graph.structure import LaunchOp
 from stepwell.driver import api
 
 
-@pytest.mark.parametrize(("channels", "outputs", "groups"), [(20, 8, 1), (3, 40, 1), (20, 20, 20), (33, 33, 33)])
+@pytest.mark.parametrize(("channels", "outputs", "groups"), [(20, 8, 1), (3, 40, 1), (33, 33, 33), (60, 960, 1)])
 def test_no_launch_reads_constants_alone(channels: int, outputs: int, groups: int) -> None:
     weight = np.random.default_rng(0).standard_normal((outputs, channels // groups, 3, 3)).astype(np.float32)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, 8, 8])
