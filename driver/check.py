@@ -1,6 +1,7 @@
 """`stepwell check`: what the happens-before checker says of all launches of a model, with the ONNX nodes."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,21 +21,29 @@ def check_model(args: argparse.Namespace, progress: Progress) -> Report:
     """The exit code is 1 if anything is wrong."""
     artifact = artifact_of(args, progress)
     with progress.step("checking"):
-        findings = check_artifact(artifact).findings
+        stretch = segments(artifact, artifact.plans[0], 0)
+        findings = check_segments(artifact, stretch).findings
+        places = [[(p, where(artifact, stretch, p)) for p in (f.before, f.place) if p is not None] for f in findings]
     launches = plural(len(artifact.plans[0].steps), "launch")
     rows = plural(sum(len(artifact.kernels[step.kernel].program) for step in artifact.plans[0].steps), "row")
     verdict = plural(len(findings), "finding") if findings else "clean, every interleaving gives the same bytes"
-    lines = [line for finding in findings for line in (f"{finding.kind}: {finding}", *_places(artifact, finding))]
-    data = {"clean": not findings, "findings": [_data(artifact, finding) for finding in findings]}
+    told = list(zip(findings, places, strict=True))
+    lines = [line for finding, at in told for line in (f"{finding.kind}: {finding}", *_lines(at))]
+    data = {"clean": not findings, "findings": [_data(finding, at) for finding, at in told]}
     return Report(data, "\n".join([*lines, f"{launches}, {rows}: {verdict}"]), PROBLEM if findings else OK)
 
 
 def check_artifact(artifact: Artifact) -> checker.Report:
     """The checker's report on the launches of the first plan: inputs and weights are there before, outputs after."""
-    plan, cores = artifact.plans[0], artifact.cores or artifact.target.cores
+    return check_segments(artifact, segments(artifact, artifact.plans[0], 0))
+
+
+def check_segments(artifact: Artifact, stretch: Sequence[Segment]) -> checker.Report:
+    """The checker's report on the segments of the first plan; a launch of its findings is named by its number."""
+    cores = artifact.cores or artifact.target.cores
     launches = [
         checker.Launch(s.program, launch_registers(s.arguments, cores, s.l1, s.ub, s.token), str(number))
-        for number, s in enumerate(segments(artifact, plan, 0))
+        for number, s in enumerate(stretch)
     ]
     return checker.check_launches(
         launches,
@@ -59,18 +68,20 @@ class Where:
     nodes: tuple[str, ...]
 
 
-def where(artifact: Artifact, place: Place) -> Where:
+def where(artifact: Artifact, stretch: Sequence[Segment], place: Place) -> Where:
     """The launch, the kernel and the ONNX nodes of an instruction."""
-    segment: Segment = segments(artifact, artifact.plans[0], 0)[int(place.kernel)]
+    segment = stretch[int(place.kernel)]
     number = segment.launch_of(place.row)
     step = artifact.plans[0].steps[number]
     whole = tuple(dict.fromkeys(name for slot in step.nodes for name in slot))
     return Where(artifact.kernels[step.kernel].name, number, tuple(segment.nodes[place.slot]) or whole)
 
 
-def _places(artifact: Artifact, finding: Finding) -> list[str]:
+Places = Sequence[tuple[Place, Where]]
+
+
+def _lines(places: Places) -> list[str]:
     """A line for each instruction of a finding that serves known nodes."""
-    places = [(place, where(artifact, place)) for place in (finding.before, finding.place) if place is not None]
     return [
         f"  row {place.row}, kernel {found.kernel} (launch {found.launch}), is of {names(found.nodes)}"
         for place, found in places
@@ -78,8 +89,7 @@ def _places(artifact: Artifact, finding: Finding) -> list[str]:
     ]
 
 
-def _data(artifact: Artifact, finding: Finding) -> dict[str, Any]:
-    places = [(place, where(artifact, place)) for place in (finding.before, finding.place) if place is not None]
+def _data(finding: Finding, places: Places) -> dict[str, Any]:
     return {
         "kind": finding.kind,
         "text": finding.text,

@@ -1,18 +1,16 @@
 """The pass `decompose`: rewrites ONNX's operators into primitives, ops that are one loop nest or one view."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.graph import OPERATORS
-from ..dialects.graph.constants import constant
-from ..dialects.graph.op import Array, GraphOp
+from ..dialects.graph.op import GraphOp
 from .context import PassError, compile_context
+from .fold import insert_constant
 from .rewrite import Rewriter, rewrite
 from .values import array_of
 
@@ -45,7 +43,9 @@ def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
     """Puts the parts in place of the op; one whose operands are constants (the padding of a weight) is computed."""
     arrays = [array_of(operand, rewriter.ctx) for operand in op.operands]
     known = [array for array in arrays if array is not None]
-    values = list(op.decompose(rewriter)) if len(known) < len(arrays) else [_computed(op, known, rewriter)]
+    values = (
+        list(op.decompose(rewriter)) if len(known) < len(arrays) else [insert_constant(op.evaluate(*known), rewriter)]
+    )
     for result, value in zip(op.results, values, strict=True):
         if result.type != value.type:
             raise PassError(
@@ -53,10 +53,3 @@ def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
                 op,
             )
     rewriter.replace(op, [], values)
-
-
-def _computed(op: GraphOp, arrays: Sequence[Array], rewriter: Rewriter) -> SSAValue:
-    made = constant(op.evaluate(*arrays), rewriter.ctx.weights)
-    made.location = op.location
-    rewriter.insert(made)
-    return made.result

@@ -19,11 +19,9 @@ from stepwell.dialects.graph.constants import NUMPY
 from stepwell.dialects.graph.op import element
 from stepwell.driver import api
 from stepwell.driver.agreement import agree, onnxruntime_run
+from stepwell.driver.check import check_artifact
 from stepwell.driver.errors import PROBLEM, describe
-from stepwell.runtime import checker
 from stepwell.runtime.artifact import Artifact
-from stepwell.runtime.generator import launch_registers
-from stepwell.runtime.segments import segments
 
 Array = NDArray[Any]
 CONFIGURATIONS = [
@@ -66,22 +64,6 @@ def graph_level(make: Make, precision: str, arrays: dict[str, Array]) -> list[Ar
     return evaluate(module, given, api.weights_of(module))
 
 
-def report(artifact: Artifact) -> checker.Report:
-    """The checker's, on all launches of the plan."""
-    (plan,) = artifact.plans
-    cores = artifact.cores or artifact.target.cores
-    launches = [
-        checker.Launch(each.program, launch_registers(each.arguments, cores, each.l1, each.ub, each.token))
-        for each in segments(artifact, plan, 0)
-    ]
-    given = [(t.offset, t.offset + t.nbytes) for t in artifact.tensors if t.role in ("input", "weight") and t.nbytes]
-    wanted = [(t.offset, t.offset + t.nbytes) for t in artifact.tensors if t.role == "output" and t.nbytes]
-    size = -(-artifact.nbytes // 64) * 64
-    return checker.check_launches(
-        launches, target=artifact.target, cores=cores, gm_size=size, initialised=given, outputs=wanted
-    )
-
-
 def demand(make: Make, precision: str, target: str, options: dict[str, Any]) -> None:
     """Right values, equal bits in several interleavings, no race."""
     model, chip = make(), target_of(target)
@@ -101,7 +83,8 @@ def demand(make: Make, precision: str, target: str, options: dict[str, Any]) -> 
         assert found.cosine >= LEAST[precision], found
         if precision == "fp32":
             assert found.max_abs_error <= 1e-4 * found.max_abs_reference, found
-    assert report(artifact).clean, report(artifact)
+    found = check_artifact(artifact)
+    assert found.clean, found
 
 
 @pytest.mark.parametrize(("precision", "target", "options"), CONFIGURATIONS)
