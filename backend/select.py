@@ -145,6 +145,26 @@ RULES: Mapping[type[tile.TileOp], Rule] = {
         more=_reduced,
     ),
     tile.IotaOp: _rule(_VECTOR, {"dst": _bytes("d0", "d1", "d2")}, {"td": "dst"}),
+    tile.GatherOp: _rule(
+        "n0 n1 n2 n3",
+        {
+            "dst": _bytes("d0", "d1", "d2", ""),
+            "src": _bytes("pitch", "s0", "s1", "s2", ""),
+            "index": _bytes("x0", "x1", "x2"),
+        },
+        spaces={"space": "dst"},
+        more=_esize,
+    ),
+    tile.ScatterOp: _rule(
+        "n0 n1 n2 n3",
+        {
+            "dst": _bytes("pitch", "d0", "d1", "d2", ""),
+            "src": _bytes("s0", "s1", "s2", ""),
+            "index": _bytes("x0", "x1", "x2"),
+        },
+        spaces={"space": "src"},
+        more=_esize,
+    ),
 }
 """The instruction's fields that follow from the boxes; those an op gives by name are taken as they are."""
 

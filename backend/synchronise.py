@@ -45,7 +45,10 @@ order within queues is dropped.
 
 **Ids** are numbered for each pair of engines. Classes share an id if their sets come in the same order as their waits,
 as then the k-th wait still takes the k-th token: classes of one body and one distance that do not cross, and classes of
-distance 0 in different bodies, as long as no more than 15 tokens can be outstanding. If more than 8 ids remain,
+distance 0 in different bodies, as long as no more than 15 tokens can be outstanding. If more than 8 ids remain, so do
+classes of one distance d > 0 in loops that follow one another, one of each: with one grant of d for all, the k-th wait
+takes the token of the set d iterations before, whichever loop that was in, which is that of the loop itself or a later
+one. If that is not enough,
 classes of one body merge into a stricter one (set later, wait earlier) while that is possible; then it is an error
 that names the buffers.
 
@@ -298,9 +301,11 @@ def assign_ids(classes: Sequence[TokenClass], ids: int = TOKEN_IDS) -> list[tupl
     result: list[tuple[TokenClass, int]] = []
     for (before, after), group in pairs.items():
         shared = _share(group)
+        if len(shared) > ids:
+            shared = _share(group, across=True)
         while len(shared) > ids and (merged := _merge_two(group)) is not None:
             group = merged
-            shared = _share(group)
+            shared = _share(group, across=True)
         if len(shared) > ids:
             names = sorted({name for each in group for name in each.buffers})
             raise BackendError(
@@ -311,13 +316,13 @@ def assign_ids(classes: Sequence[TokenClass], ids: int = TOKEN_IDS) -> list[tupl
     return result
 
 
-def _share(group: Sequence[TokenClass]) -> list[list[TokenClass]]:
-    """Classes of a pair by id, each in the first one that it can share."""
+def _share(group: Sequence[TokenClass], across: bool = False) -> list[list[TokenClass]]:
+    """Classes of a pair by id, each in the first one that it can share; `across`: loops that follow one another do."""
     shared: list[list[TokenClass]] = []
     for each in group:
         for members in shared:
-            if sum(member.slots for member in members) + each.slots <= TOKEN_LIMIT and all(
-                _can_share(member, each) for member in members
+            if _outstanding([*members, each]) <= TOKEN_LIMIT and all(
+                _can_share(member, each, across) for member in members
             ):
                 members.append(each)
                 break
@@ -326,12 +331,21 @@ def _share(group: Sequence[TokenClass]) -> list[list[TokenClass]]:
     return shared
 
 
-def _can_share(one: TokenClass, other: TokenClass) -> bool:
+def _outstanding(members: Sequence[TokenClass]) -> int:
+    """Tokens of an id at a time. Beyond the limit also where classes of one distance > 0 are not one for each body."""
+    bodies = {id(member.body) for member in members}
+    if members[0].distance == 0 or len(bodies) == 1:
+        return sum(member.slots for member in members)
+    return max(member.slots for member in members) if len(bodies) == len(members) else TOKEN_LIMIT + 1
+
+
+def _can_share(one: TokenClass, other: TokenClass, across: bool) -> bool:
     """Whether the sets of two classes come in the same order as their waits."""
     if one.body is other.body:
         return one.distance == other.distance and (one.p - other.p) * (one.q - other.q) >= 0
     if one.distance or other.distance:
-        return False
+        apart = across and _child_with(one.body, other.body) is None and _child_with(other.body, one.body) is None
+        return apart and one.distance == other.distance
     for outer, inner in ((one, other), (other, one)):
         child = _child_with(outer.body, inner.body)
         if child is not None:
@@ -389,16 +403,21 @@ def _insert_ends(kernel: npu.KernelOp, classes: Sequence[tuple[TokenClass, int]]
     """Grants before everything else, and the waits for what is then left over behind everything else."""
     block = kernel.body.block
     begin = block.first_op
-    grants: dict[tuple[Engine, Engine, int], tuple[TokenClass, int]] = {}
+    tokens: dict[tuple[Engine, Engine, int], dict[int, int]] = {}
+    first: dict[tuple[Engine, Engine, int], TokenClass] = {}
     for each, number in classes:
-        if each.body is not block:
-            key = (*each.pair, number)
-            grants[key] = each, each.distance + grants.get(key, (each, 0))[1]
-        for _ in range(each.distance):
+        key = (*each.pair, number)
+        of_body = tokens.setdefault(key, {})
+        of_body[id(each.body)] = of_body.get(id(each.body), 0) + each.distance
+        first.setdefault(key, each)
+    for key, of_body in tokens.items():
+        each, number = first[key], key[2]
+        count = max(of_body.values())  # equal, where several loops share the id
+        for _ in range(count):
             block.add_op(_row("wait", each, number, kernel))
-    for (_, _, number), (each, tokens) in grants.items():
-        assert begin is not None
-        block.insert_op_before(_row("grant", each, number, kernel, n=tokens), begin)
+        if each.body is not block:
+            assert begin is not None
+            block.insert_op_before(_row("grant", each, number, kernel, n=count), begin)
 
 
 def _row(name: str, each: TokenClass, number: int, near: Operation, **more: int) -> npu.RowOp:

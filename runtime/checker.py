@@ -7,7 +7,7 @@ accesses outside a memory, and reads of bytes that nobody wrote. It knows nothin
 synchronisation.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,7 @@ from .checker_world import (
     W_BASE,
     W_READERS,
     W_SHIFT,
+    W_TRACKED,
     WORDS,
     Cores,
     Shadow,
@@ -123,23 +124,36 @@ class _Check:
             self.report_surveys(launch, of_cores)
         if self.findings:
             return Report(tuple(self.findings))
-        bits = np.bitwise_or.reduce(
-            [found.bits for of_cores in surveys for found in of_cores] or [np.zeros(SPACES, np.int64)]
-        )
+        bits, written = (np.zeros(SPACES, np.int64) for _ in range(2))
+        for found in (found for of_cores in surveys for found in of_cores):
+            bits |= found.bits
+            written = np.maximum(written, found.written)
         bits[GM] |= np.bitwise_or.reduce([*edges, 0])
-        shadow = new_shadow(granules(bits), sizes, self.cores)
-        shift = int(shadow.places[GM])
-        for low, high in initialised:
-            shadow.holds[low >> shift : high >> shift] = 1
-        counters = np.zeros(isa.COUNTERS, np.int64)
-        ticks = np.zeros(self.cores * ENGINES, np.int64)
-        for launch, flat, of_cores in zip(self.launches, flats, surveys, strict=True):
-            counters = self.launch(launch, flat, of_cores, shadow, counters, ticks)
-            if self.findings:
+        loose = np.zeros((len(self.launches), isa.COUNTERS), np.uint8)
+        while True:
+            shadow = new_shadow(granules(bits), sizes, written, self.cores)
+            shift = int(shadow.places[GM])
+            for low, high in initialised:
+                shadow.holds[low >> shift : high >> shift] = 1
+            if self.walk(flats, surveys, shadow, loose):
                 break
-        else:
+        if not self.findings:
             self.report_outputs(outputs, shadow)
         return Report(tuple(self.findings))
+
+    def walk(self, flats: list[Flat], surveys: list[list[Survey]], shadow: Shadow, loose: NDArray[np.uint8]) -> bool:
+        """Walks the launches up to the first with findings; False if a counter that was not `loose` is now, so that
+        all must be walked anew."""
+        counters = np.zeros(isa.COUNTERS, np.int64)
+        ticks = np.zeros(self.cores * ENGINES, np.int64)
+        for launch, flat, of_cores, loose_here in zip(self.launches, flats, surveys, loose, strict=True):
+            signals = self.launch(launch, flat, of_cores, shadow, counters, ticks, loose_here)
+            if signals is None:
+                return False
+            if self.findings:
+                return True
+            counters += signals.counts
+        return True
 
     def launch(
         self,
@@ -149,27 +163,21 @@ class _Check:
         shadow: Shadow,
         counters: NDArray[np.int64],
         ticks: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """Walks a launch until the meaning of its counters is settled; the counters afterwards."""
-        loose = np.zeros(isa.COUNTERS, np.uint8)
-        uses_counters = any(found.signals.any() for found in surveys)
+        loose: NDArray[np.uint8],
+    ) -> Signals | None:
+        """Walks a launch: its signals, or None if a counter turned out to be loose."""
         shadow.holds[int(shadow.places[W_BASE - W_SHIFT + 1]) :] = 0
-        while True:
-            own = copy_of(shadow) if uses_counters else shadow
-            cores, threads = new_cores(launch, self.cores), new_threads(surveys, ticks)
-            tokens, signals = new_tokens(surveys), new_signals(surveys, counters, loose)
-            found = np.zeros((MOST_FINDINGS + 1, FINDING_WIDTH), np.int64)
-            found[0, 1] = MOST_FINDINGS
-            accesses, depth = new_accesses(), self.target.queue_depth
-            world = new_world(flat, self.gm, depth, cores, threads, tokens, signals, own, accesses, found)
-            walk(world.ctypes.data)
-            newly = [c for c in np.flatnonzero(signals.counts) if not loose[c] and not is_firm(signals, int(c))]
-            if not newly:
-                break
+        cores, threads = new_cores(launch, self.cores), new_threads(surveys, ticks)
+        tokens, signals = new_tokens(surveys), new_signals(surveys, counters, loose)
+        found = np.zeros((MOST_FINDINGS + 1, FINDING_WIDTH), np.int64)
+        found[0, 1] = MOST_FINDINGS
+        accesses, depth = new_accesses(), self.target.queue_depth
+        world = new_world(flat, self.gm, depth, cores, threads, tokens, signals, shadow, accesses, found)
+        walk(world.ctypes.data)
+        newly = [c for c in np.flatnonzero(signals.counts) if not loose[c] and not is_firm(signals, int(c))]
+        if newly:
             loose[newly] = 1
-        for old, new in zip(shadow[1:], own[1:], strict=True):
-            if old is not new:
-                old[:] = new
+            return None
         self.report(launch, threads, found[1 : 1 + int(found[0, 0])])
         overflowed, thread = found[0, 2:4].tolist()
         if overflowed:
@@ -179,7 +187,7 @@ class _Check:
         else:
             self.report_tokens(launch, tokens, threads)
         ticks[:] = threads.ticks
-        return counters + signals.counts
+        return signals
 
     def place(self, launch: Launch, row: int, engine: int, core: int) -> Place:
         r = launch.program[row]
@@ -229,6 +237,11 @@ class _Check:
 
     def report_tokens(self, launch: Launch, tokens: Tokens, threads: Threads) -> None:
         """Left-over tokens, and counts that other interleavings drive too high."""
+        kinds = tokens.given.shape[1]
+        gives, takes = (
+            _by_token(log[: int(length)], kinds)
+            for log, length in zip((tokens.gives, tokens.takes), tokens.lengths, strict=True)
+        )
         for pair in np.flatnonzero(tokens.number >= 0).tolist():
             src, dst = (isa.Engine(e).name.lower() for e in (pair // ENGINES, pair % ENGINES))
             for core in range(self.cores):
@@ -239,7 +252,7 @@ class _Check:
                         text = f"core {core}: {left} token(s) {token} from {src} to {dst} are left over"
                         why = f"a wait in {dst} is missing, or a set or grant too many"
                         self.findings.append(Finding("left-over", f"{text}: {why}"))
-                    elif tick := _overflows(tokens, core, k):
+                    elif tick := _overflows(gives(core, k), takes(core, k)):
                         engine = pair // ENGINES if tick > 0 else pair % ENGINES
                         self.findings.append(
                             overflow(self.at_tick(launch, threads, core * ENGINES + engine, abs(tick)))
@@ -255,15 +268,13 @@ class _Check:
                 self.findings.append(Finding("output", f"{text}, the first at {first}", None, None, "GM", first, high))
 
 
-def _overflows(tokens: Tokens, core: int, k: int) -> int:
+def _overflows(gives: NDArray[np.int64], takes: NDArray[np.int64]) -> int:
     """Tick of the set (or minus that of the grant) whose token may be one too many in some interleaving; 0: none
-    is.
+    is. `gives` and `takes` are those of one token of one core.
 
     The count after set a is at most a + the largest Σ (grants − waits) over any point of the waiter's queue that a
     may meet: those from the ticks that come before the set on.
     """
-    gives, takes = tokens.gives[: int(tokens.lengths[0])], tokens.takes[: int(tokens.lengths[1])]
-    gives, takes = (x[(x[:, 0] == core) & (x[:, 1] == k)] for x in (gives, takes))
     change = np.concatenate([[0], np.cumsum(takes[:, 3])])
     most = np.maximum.accumulate(change[::-1])[::-1]
     counts = np.arange(1, len(gives) + 1) + most[np.searchsorted(takes[:, 2], gives[:, 3], side="right")]
@@ -274,27 +285,36 @@ def _overflows(tokens: Tokens, core: int, k: int) -> int:
     return 0
 
 
-def new_shadow(shift: NDArray[np.int64], sizes: NDArray[np.int64], cores: int) -> Shadow:
-    """All granules, unwritten."""
+def _by_token(log: NDArray[np.int64], kinds: int) -> Callable[[int, int], NDArray[np.int64]]:
+    """The entries of a log, in order, by core and token."""
+    key = log[:, 0] * kinds + log[:, 1]
+    order = np.argsort(key, kind="stable")
+    log, key = log[order], key[order]
+
+    def of(core: int, k: int) -> NDArray[np.int64]:
+        low, high = np.searchsorted(key, [core * kinds + k, core * kinds + k + 1])
+        return log[low:high]
+
+    return of
+
+
+def new_shadow(shift: NDArray[np.int64], sizes: NDArray[np.int64], written: NDArray[np.int64], cores: int) -> Shadow:
+    """All granules, unwritten. Reads are kept of those below the end of what is ever `written`."""
     places = np.zeros(WORDS - W_SHIFT, np.int64)
     places[:SPACES] = shift
+    tracked = places[W_TRACKED - W_SHIFT : W_BASE - W_SHIFT]
+    tracked[:] = -(-written >> shift)
     bases, readers = places[W_BASE - W_SHIFT : W_READERS - W_SHIFT], places[W_READERS - W_SHIFT :]
     granule = int(sizes[GM] >> shift[GM]) + 1
-    column = granule * cores * len(READERS[GM])
+    column = int(tracked[GM]) * cores * len(READERS[GM])
     for core in range(cores):
         for space in range(1, SPACES):
             at = core * SPACES + space
             bases[at], readers[at] = granule, column
             granule += int(sizes[space] >> shift[space])
-            column += int(sizes[space] >> shift[space]) * len(READERS[space])
-    writer, written = np.full(granule, -1, np.int32), np.zeros(granule, np.int32)
-    return Shadow(places, writer, written, np.zeros(column, np.int32), np.zeros(granule, np.uint8))
-
-
-def copy_of(shadow: Shadow) -> Shadow:
-    """A shadow that may be changed without changing this one."""
-    places, writer, written, read, holds = shadow
-    return Shadow(places.copy(), writer.copy(), written.copy(), read.copy(), holds.copy())
+            column += int(tracked[space]) * len(READERS[space])
+    writer, ticks = np.full(granule, -1, np.int32), np.zeros(granule, np.int32)
+    return Shadow(places, writer, ticks, np.zeros(column, np.int32), np.zeros(granule, np.uint8))
 
 
 def new_threads(surveys: list[Survey], ticks: NDArray[np.int64]) -> Threads:

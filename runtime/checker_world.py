@@ -71,7 +71,9 @@ MOST_CORES = 64
     W_SHIFT,
 ) = range(47)
 """The last is the base-2 logarithm of a granule's bytes, by space;"""
-W_BASE = W_SHIFT + SPACES
+W_TRACKED = W_SHIFT + SPACES
+"""by space, the granules whose reads are kept: up to the last that is ever written;"""
+W_BASE = W_TRACKED + SPACES
 W_READERS = W_BASE + MOST_CORES * SPACES
 """by core and space, the first granule; and the first of its readers."""
 WORDS = W_READERS + MOST_CORES * SPACES
@@ -87,7 +89,7 @@ class Shadow(NamedTuple):
     written: NDArray[np.int32]
     """Tick of the last write."""
     read: NDArray[np.int32]
-    """Tick of the last read, for each engine that may read there."""
+    """Tick of the last read: for each thread that may read there, of the tracked granules."""
     holds: NDArray[np.uint8]
     """0: nobody has written it; L0A, L0B: 1 + dtype."""
 

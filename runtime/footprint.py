@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import isa
-from .formulas import ACCESS_WIDTH, ADDRESS, LENGTH, MOST_ACCESSES, MOST_RUNS, RUNS, SPACE, footprint
+from .formulas import ACCESS, ACCESS_WIDTH, ADDRESS, LENGTH, MOST_ACCESSES, MOST_RUNS, RUNS, SPACE, WRITES, footprint
 from .generator import FAULT, FIELDS, NOOP, OPCODE, PC, QUEUE, ROW, Flat, new_block, new_state, next_block
 from .jit import inline, jit
 from .numerics.bits import load_i64, store_i64
@@ -27,6 +27,8 @@ class Survey(NamedTuple):
 
     bits: NDArray[np.int64]
     """By space: all addresses, strides and lengths, or-ed."""
+    written: NDArray[np.int64]
+    """By space: the end of the last byte that is written."""
     entries: NDArray[np.int64]
     """By engine: entries of its queue; reads for the scalar engine."""
     given: NDArray[np.int64]
@@ -46,7 +48,7 @@ def survey(
 ) -> Survey:
     """Walks the stream of a core; `sizes` are the bytes of each space."""
     found = Survey(
-        *(np.zeros(n, np.int64) for n in (SPACES, ENGINES, PAIRS, PAIRS, isa.COUNTERS)),
+        *(np.zeros(n, np.int64) for n in (SPACES, SPACES, ENGINES, PAIRS, PAIRS, isa.COUNTERS)),
         wrong=np.zeros((32, 5), np.int64),
         faults=np.zeros(1, np.int64),
     )
@@ -83,7 +85,7 @@ def _wrong(wrong, count, kind, row, space, low, high):  # type: ignore[no-untype
 @jit
 def _walk(flat, state, gm, block, accesses, sizes, found):  # type: ignore[no-untyped-def]
     bits, entries, given, taken = found.bits, found.entries, found.given, found.taken
-    signals, wrong, count = found.signals, found.wrong, found.faults
+    signals, wrong, count, written = found.signals, found.wrong, found.faults, found.written
     while True:
         records = next_block(flat, state, gm, block)
         if records == 0:
@@ -107,12 +109,12 @@ def _walk(flat, state, gm, block, accesses, sizes, found):  # type: ignore[no-un
                     signals[counter] += 1
             elif not block[n, NOOP]:
                 for a in range(footprint(block[n].ctypes.data, accesses.ctypes.data)):
-                    _extent(accesses, a, bits, sizes, row, wrong, count)
+                    _extent(accesses, a, bits, written, sizes, row, wrong, count)
 
 
 @inline
-def _extent(accesses, a, bits, sizes, row, wrong, count):  # type: ignore[no-untyped-def]
-    """Adds an access to the bits of its space and checks its bounds."""
+def _extent(accesses, a, bits, written, sizes, row, wrong, count):  # type: ignore[no-untyped-def]
+    """Adds an access to the bits and the written part of its space, and checks its bounds."""
     space, low = accesses[a, SPACE], accesses[a, ADDRESS]
     if accesses[a, LENGTH] <= 0:
         return
@@ -126,6 +128,8 @@ def _extent(accesses, a, bits, sizes, row, wrong, count):  # type: ignore[no-unt
             low += min(0, (times - 1) * stride)
             high += max(0, (times - 1) * stride)
     bits[space] |= every
+    if accesses[a, ACCESS] & WRITES:
+        written[space] = max(written[space], high)
     if low < 0 or high > sizes[space]:
         _wrong(wrong, count, OUTSIDE, row, space, low, high)
 

@@ -40,7 +40,7 @@ ACCESS_WIDTH = RUNS + 2 * MOST_RUNS
 
 _FULL_CUBE = {
     "mma": f"m * n * k / (T.cube_m * T.cube_n * {isa.BLOCK_K}) * {isa.COST_F32}",
-    "mma_dw": f"m * groups * taps / T.cube_m * {isa.COST_F32}",
+    "mma_dw": f"m * groups * 16 * taps / (T.cube_m * T.cube_n) * {isa.COST_F32}",
 }
 """Cycles of the cube if every multiplier worked in each of them."""
 

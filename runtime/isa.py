@@ -2,11 +2,10 @@
 
 Each `Instruction` states its engine, its fields, what it does, what it reads and writes, and what it costs. The
 encoding, the assembly text, the range checks, the npu dialect, the timing, the checker's footprints and `docs/isa.md`
-are derived from this table. A line of fields reads `name,name kind meaning`, or `name=default kind meaning`.
+are derived from it. A line of fields reads `name,name kind meaning`, or `name=default kind meaning`.
 
 Formulas (`cycles`, `gm_bytes`, runs, lengths, `when`) are Python expressions over the instruction's fields, the
-constants of the target (`T.name`, see `runtime/target.py`), `PASSES` (vector cycles of the function) and `up(a, b)`,
-which is ⌈a/b⌉.
+constants of the target (`T.name` of `runtime/target.py`), `PASSES` (vector cycles of the function), `up(a, b)` (⌈a/b⌉).
 """
 
 from .isa_form import (
@@ -28,6 +27,7 @@ from .isa_form import (
     runs,
     size,
 )
+from .isa_indirect import INDIRECT
 
 __all__ = [
     "ACTIVATIONS", "BY_NAME", "COUNTERS", "DTYPES", "INSTRUCTIONS", "ISA_VERSION", "MAX_FIELDS", "NAMED_VALUES",
@@ -210,9 +210,9 @@ MOVES = (
 )
 
 # feeds ---------------------------------------------------------------------------------------------------------------
-def _fed(rows: str, columns: str, path: str) -> str:
-    """Cycles to bring a matrix in whole blocks of 16 rows × 32 bytes over a path."""
-    return f"T.fixed_feed + up(up({rows}, 16) * 16 * up({columns} * {_ES}, 32) * 32, T.{path})"
+def _fed(rows: str, columns: str, block: str, path: str) -> str:
+    """Cycles to bring a matrix over a path: in whole blocks, of as many rows as the cube's and 32 bytes."""
+    return f"T.fixed_feed + up(up({rows}, T.{block}) * T.{block} * up({columns} * {_ES}, 32) * 32, T.{path})"
 
 
 _IM2COL_ROWS = "max(0, min(h, (m0 + m - 1) // ow * sh - ph + (kh - 1) * dh + 1) - max(0, m0 // ow * sh - ph))"
@@ -231,7 +231,7 @@ FEEDS = (
             trans=0  flag     src is stored [k, m]
             dtype    dtype    element type
         """),
-        cycles=_fed("m", "k", "feed_a_bytes"),
+        cycles=_fed("m", "k", "cube_m", "feed_a_bytes"),
         extents=("m", "k"),
         accesses=(
             Access("src", Space.L1, False, (("k if trans else m", "pitch"),), f"(m if trans else k) * {_ES}"),
@@ -251,7 +251,7 @@ FEEDS = (
             trans=0  flag     src is stored [n, k]
             dtype    dtype    element type
         """),
-        cycles=_fed("n", "k", "feed_b_bytes"),
+        cycles=_fed("n", "k", "cube_n", "feed_b_bytes"),
         extents=("k", "n"),
         accesses=(
             Access("src", Space.L1, False, (("n if trans else k", "pitch"),), f"(k if trans else n) * {_ES}"),
@@ -291,7 +291,7 @@ FEEDS = (
             pad=0     float    value outside the image
             dtype     dtype    element type
         """),
-        cycles=_fed("m", "k", "feed_a_bytes"),
+        cycles=_fed("m", "k", "cube_m", "feed_a_bytes"),
         extents=("m", "k"),
         accesses=(
             # It reserves the image rows that its pixels can touch, in whole.
@@ -347,7 +347,7 @@ CUBE = (
             init=0  flag     start from 0
             dtype   dtype    element type
         """),
-        cycles=f"T.fixed_mma + up(m, T.cube_m) * groups * taps * {COST_F32}",
+        cycles=f"T.fixed_mma + up(m, T.cube_m) * up(groups * 16, T.cube_n) * taps * {COST_F32}",
         extents=("m", "groups", "taps"),
         accesses=(
             Access("a", Space.L0A, False, (("m", f"lda * {_ES}"),), f"groups * taps * 16 * {_ES}"),
@@ -494,7 +494,7 @@ VECTOR = (
 )
 
 # fmt: on
-INSTRUCTIONS: tuple[Instruction, ...] = CONTROL + SYNC + MOVES + FEEDS + CUBE + DRAIN + VECTOR
+INSTRUCTIONS: tuple[Instruction, ...] = CONTROL + SYNC + MOVES + FEEDS + CUBE + DRAIN + VECTOR + INDIRECT
 BY_NAME = {instruction.name: instruction for instruction in INSTRUCTIONS}
 OPCODE = {instruction.name: code for code, instruction in enumerate(INSTRUCTIONS)}
 MAX_FIELDS = max(len(instruction.fields) for instruction in INSTRUCTIONS)

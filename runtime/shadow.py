@@ -17,6 +17,7 @@ from .checker_world import (
     W_READERS,
     W_SHIFT,
     W_TICKS,
+    W_TRACKED,
     W_WRITER,
     W_WRITTEN,
     item,
@@ -102,8 +103,9 @@ def touch(world: int, access: int, t: int, holds: int) -> None:
     granule = load_i64(world, W_BASE + core * SPACES + space)
     reader = load_i64(world, W_READERS + core * SPACES + space)
     readers, own = i64(_COUNT[space]), i64(_COLUMN[space, t % ENGINES])
+    tracked = load_i64(world, W_TRACKED + space)
     if space == GM:
-        readers, own = readers * load_i64(world, W_CORES), own + core * readers
+        own += core * readers
     reads, writes = load_i64(access, ACCESS) & READS, load_i64(access, ACCESS) & WRITES
     n0, s0, n1, s1, n2, s2, n3, s3, n4, s4 = _axes(access)
     for i0 in range(n0):
@@ -118,9 +120,9 @@ def touch(world: int, access: int, t: int, holds: int) -> None:
                         if writes:
                             _write(world, granule, reader, readers, first, last, t, clock, holds, tick, findings, space)
                         else:
-                            read = load_i64(world, W_READ) + 4 * (reader + own)
-                            for g in range(first, last):
-                                store_i32(read, g * readers, tick)
+                            read = load_i64(world, W_READ) + 4 * (reader + own * tracked)
+                            for g in range(first, min(last, tracked)):
+                                store_i32(read, g, tick)
 
 
 @inline
@@ -180,17 +182,18 @@ def _write(world, granule, reader, readers, first, last, t, clock, holds, tick, 
         store_i32(writer, g, t)
         store_i32(written, g, tick)
         store_i8(held, g, holds)
-    read, column = load_i64(world, W_READ) + 4 * reader, 0
-    core = 0 if space == GM else t // ENGINES
-    for s in range(readers):
-        u = core * ENGINES + i64(_ENGINE[space, column])
-        column += 1
-        if column == _COUNT[space]:
-            core, column = core + 1, 0
-        if u == t:
-            continue
-        ordered, known = load_i64(clock, u), -1
-        for g in range(first, last):
-            r = i64(load_i32(read, g * readers + s))
-            if r > ordered:
-                known = _extend(findings, known, READ_WRITE, u, r, t, tick, space, (g << shift, (g + 1) << shift))
+    step, core, cores = 4 * load_i64(world, W_TRACKED + space), t // ENGINES, 1
+    if space == GM:
+        core, cores = 0, load_i64(world, W_CORES)
+    read = load_i64(world, W_READ) + 4 * reader - step
+    for c in range(core, core + cores):
+        for column in range(readers):
+            read += step
+            u = c * ENGINES + i64(_ENGINE[space, column])
+            ordered, known = load_i64(clock, u), -1
+            if u == t or ordered >= item(world, W_TICKS, u):
+                continue
+            for g in range(first, last):
+                r = i64(load_i32(read, g))
+                if r > ordered:
+                    known = _extend(findings, known, READ_WRITE, u, r, t, tick, space, (g << shift, (g + 1) << shift))

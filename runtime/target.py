@@ -147,8 +147,6 @@ class Target:
             found.append(f"queue_depth = {self.queue_depth}; expected 4 to 64")
         if self.alignment & (self.alignment - 1) or self.alignment < 32:
             found.append(f"alignment = {self.alignment}; expected a power of two of at least 32")
-        if self.cube_m % 16 or self.cube_n % 16:
-            found.append(f"cube of {self.cube_m} × {self.cube_n}; expected multiples of 16")
         if self.gm_bytes > 1 << 48:
             found.append(f"gm_bytes = {self.gm_bytes}; addresses have 48 bits")
         return found

@@ -14,33 +14,17 @@ from numpy.typing import NDArray
 from . import formulas, isa
 from .encoding import Program
 from .generator import (  # fmt: skip
-    FAULT,
     FAULTS,
-    FIELDS,
     H_OPCODE,
     H_SLOT,
-    ISSUE,
-    ISSUED,
-    NOOP,
-    OPCODE,
-    PC,
-    QUEUE,
-    ROW,
-    WIDTH,
     Flat,
     flatten,
-    new_block,
-    new_state,
-    next_block,
 )
-from .jit import inline, jit
-from .numerics.bits import load_i64
 from .target import Target
 from .timed_words import (
     BUSY,
     CLOCK,
     CUBE,
-    ENGINES,
     EVENTS,
     FAULTY,
     FREE,
@@ -48,11 +32,8 @@ from .timed_words import (
     PORT,
     RECORDS,
     ROW_BUSY,
-    ROW_WORDS,
-    SLOTS,
     STARVED,
     TOKEN,
-    TOKENS,
     WATCHED,
 )
 from .timeline import (
@@ -61,13 +42,8 @@ from .timeline import (
     RANGE,
     by_engine,
     final_counters,
-    is_costed,
     new_machine,
-    new_rows,
-    row_bytes,
-    row_cycles,
     simulate,
-    token_of,
 )
 
 NO_MEMORY = np.zeros(0, np.uint8)
@@ -199,81 +175,3 @@ def time_plan(
         counters = timing.counters
         timings.append(timing)
     return timings
-
-
-def replay(
-    prepared: Prepared, registers: NDArray[np.int64], target: Target, core: int = 0, gm: NDArray[np.uint8] = NO_MEMORY
-) -> float:
-    """A fast estimate for ranking schedules: one core, each transfer at the port's share of a core, in a single
-    pass in program order.
-
-    Raises `TimingError` if a wait comes before its set in program order, which only `time_launch` follows."""
-    rate = min(target.gm_path, target.gm_port / target.cores)
-    rows = new_rows(prepared.watch)
-    state = new_state(registers, core)
-    constants = formulas.constants(target)
-    cycles = _replay(prepared.flat, state, gm, new_block(), constants, rate, target.queue_depth, rows)
-    if fault := int(state.cursor[FAULT]):
-        raise TimingError(f"core {core}: row {state.cursor[PC]}: {_FAULTS[fault]}")
-    if cycles < 0:
-        raise TimingError(f"core {core}: a wait comes before its set in program order")
-    return cycles + target.launch
-
-
-_OP_SET, _OP_WAIT, _OP_GRANT = (isa.OPCODE[name] for name in ("set", "wait", "grant"))
-_READ_CYCLES = formulas.CONSTANTS.index("fixed_read")
-
-
-@inline
-def _exchange(record, times, counts, start, length):  # type: ignore[no-untyped-def]
-    """Gives or takes a token at `start`: the start of a wait, which its token may delay, or -1: there is none."""
-    token, opcode = token_of(record), load_i64(record, OPCODE)
-    if token < 0:
-        return -1.0
-    sets, needed = counts[token, 0], counts[token, 1]
-    if opcode == _OP_SET:
-        times[token, sets & 15] = start + length
-        counts[token, 0] += 1
-    elif opcode == _OP_GRANT:
-        counts[token, 1] -= load_i64(record, FIELDS + 3)
-    else:
-        counts[token, 1] += 1
-        if needed >= sets:
-            return -1.0
-        if needed >= 0:
-            start = max(start, times[token, needed & 15])
-    return start
-
-
-@jit
-def _replay(flat, state, gm, block, constants, rate, depth, rows):  # type: ignore[no-untyped-def]
-    """start = max(end before it in its queue, issue, token); end = start + cycles + bytes / rate. Negative: a token
-    is missing."""
-    free, starts, issued = np.zeros(ENGINES), np.zeros((ENGINES, SLOTS)), np.zeros(ENGINES, np.int64)
-    times, counts = np.zeros((TOKENS, 16)), np.zeros((TOKENS, 2), np.int64)
-    clock = 0.0
-    while True:
-        count = next_block(flat, state, gm, block)
-        if count == 0:
-            return max(clock + state.cursor[ISSUED], free.max())
-        for n in range(count):
-            record = block.ctypes.data + n * 8 * WIDTH
-            e, opcode = load_i64(record, QUEUE), load_i64(record, OPCODE)
-            row = rows.ctypes.data + load_i64(record, ROW) * 8 * ROW_WORDS
-            clock += load_i64(record, ISSUE)
-            if e < 0:
-                clock += constants[_READ_CYCLES]
-                continue
-            k = issued[e]
-            if k >= depth:
-                clock = max(clock, starts[e, (k - depth) & (SLOTS - 1)])
-            start, length = max(clock, free[e]), 1.0
-            if not load_i64(record, NOOP):
-                if not is_costed(row, record):
-                    formulas.cost(record, constants.ctypes.data, row)
-                length = row_cycles(row) + row_bytes(row) / rate
-            if _OP_SET <= opcode <= _OP_GRANT:
-                start = _exchange(record, times, counts, start, length)
-                if start < 0:
-                    return -1.0
-            starts[e, k & (SLOTS - 1)], issued[e], free[e] = start, k + 1, start + length

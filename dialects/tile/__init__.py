@@ -40,6 +40,7 @@ from .engine_ops import (
     FeedBOp,
     FillOp,
     FoldOp,
+    GatherOp,
     Im2colOp,
     IotaOp,
     LoadOp,
@@ -48,6 +49,7 @@ from .engine_ops import (
     MmaOp,
     MoveOp,
     ReduceOp,
+    ScatterOp,
     StoreOp,
     Tile,
 )
@@ -57,7 +59,7 @@ from .ops import AllocOp, ForOp, KernelOp, Operand, TileOp, walk_loops
 __all__ = [
     "DTYPES", "LANES", "NAMES", "SIZES", "SPACES",
     "BufferType", "ExprsAttr", "FieldsAttr", "ShapeAttr", "StridesAttr",
-    "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FillOp", "FoldOp", "ForOp", "Im2colOp", "IotaOp",
-    "KernelOp", "LoadOp", "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp", "StoreOp", "Tile", "TileOp",
-    "capacity", "footprint", "walk_loops",
+    "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FillOp", "FoldOp", "ForOp", "GatherOp",
+    "Im2colOp", "IotaOp", "KernelOp", "LoadOp", "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp",
+    "ScatterOp", "StoreOp", "Tile", "TileOp", "capacity", "footprint", "walk_loops",
 ]  # fmt: skip

@@ -284,6 +284,12 @@ class KernelBuilder:
             **{f"c{axis}": c for axis, c in enumerate(coefficients, 3 - len(extents))},
         )
 
+    def gather(self, dst: Box, src: Box, index: Box, extents: Sequence[Index], rows: int) -> None:
+        self._emit(engine_ops.GatherOp, [dst, src, index], extents, rows=rows)
+
+    def scatter(self, dst: Box, src: Box, index: Box, extents: Sequence[Index], rows: int) -> None:
+        self._emit(engine_ops.ScatterOp, [dst, src, index], extents, rows=rows)
+
     # ------------------------------------------------------------------------------------------------------------------
     def _emit(self, kind: type[ops.TileOp], boxes: Sequence[Box], extents: Sequence[Index], **fields: Index) -> None:
         values = [*extents, *(box.offset for box in boxes), *fields.values()]

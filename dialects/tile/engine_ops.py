@@ -185,9 +185,43 @@ class IotaOp(TileOp):
     FIELDS: ClassVar = "base c0 c1 c2"
 
 
+@irdl_op_definition
+class GatherOp(TileOp):
+    """Copies runs, extents (n0, n1, n2, run), from the rows of a buffer in global memory that an index tile names to
+    L1 or UB. The first stride of `src` is from row to row; field `rows`: how many there are.
+    """
+
+    name = "tile.gather"
+    OPERANDS: ClassVar = (
+        Operand("dst", "l1 ub"),
+        Operand("src", "gm", axes=(-1, 0, 1, 2, 3), like="dst"),
+        Operand("index", "ub", axes=(0, 1, 2), types="i32"),
+    )
+    RANK: ClassVar = (4, 4)
+    INSTRUCTION: ClassVar = "gather"
+    FIELDS: ClassVar = "rows"
+
+
+@irdl_op_definition
+class ScatterOp(TileOp):
+    """Copies runs, extents (n0, n1, n2, run), from L1 or UB to the rows of a buffer in global memory that an index tile
+    names. The first stride of `dst` is from row to row; field `rows`: how many there are.
+    """
+
+    name = "tile.scatter"
+    OPERANDS: ClassVar = (
+        Operand("dst", "gm", axes=(-1, 0, 1, 2, 3)),
+        Operand("src", "l1 ub", like="dst"),
+        Operand("index", "ub", axes=(0, 1, 2), types="i32"),
+    )
+    RANK: ClassVar = (4, 4)
+    INSTRUCTION: ClassVar = "scatter"
+    FIELDS: ClassVar = "rows"
+
+
 ENGINE_OPS: tuple[type[TileOp], ...] = (
     LoadOp, FillOp, StoreOp, MoveOp, FeedAOp, FeedBOp, Im2colOp,
-    MmaOp, MmaDwOp, FoldOp, DrainOp, MapOp, ReduceOp, IotaOp,
+    MmaOp, MmaDwOp, FoldOp, DrainOp, MapOp, ReduceOp, IotaOp, GatherOp, ScatterOp,
 )  # fmt: skip
 
 Tile = Dialect("tile", [KernelOp, ForOp, AllocOp, *ENGINE_OPS], ATTRIBUTES)

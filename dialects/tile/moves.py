@@ -46,6 +46,25 @@ def fill(dst: int, strides: Sequence[int], shape: Sequence[int], size: int, patt
     view(dst, _WORDS[size], shape, strides)[...] = pattern & ((1 << 8 * size) - 1)
 
 
+def indirect(
+    dst: int, dst_strides: Sequence[int], src: int, src_strides: Sequence[int],
+    index: int, index_strides: Sequence[int], rows: int, shape: Sequence[int], size: int, gathers: bool,
+) -> None:  # fmt: skip
+    """dst[i] = src[row, i] (of a scatter: dst[row, i] = src[i]), row = the i32 at index[i], wrapped; the strides of
+    `src` (`dst`) begin with that of the rows. Raises `IndexError`."""
+    named = view(index, np.dtype(np.int32), shape[:3], index_strides).astype(np.int64)
+    place = np.where(named < 0, named + rows, named)
+    wrong = named[(place < 0) | (place >= rows)]
+    if wrong.size:
+        raise IndexError(f"an index lies in [{-rows}, {rows}) (found {wrong[0]})")
+    word, within = _WORDS[size], np.ix_(*map(np.arange, shape[:3]))
+    if gathers:
+        table = view(src, word, (rows, *shape), src_strides)
+        view(dst, word, shape, dst_strides)[...] = table[place, *within]
+    else:
+        view(dst, word, (rows, *shape), dst_strides)[place, *within] = view(src, word, shape, src_strides)
+
+
 @lru_cache(256)
 def _columns(
     k0: int, k: int, kh: int, kw: int, channels: int, c0: int, dh: int, dw: int

@@ -142,6 +142,12 @@ def _check_reduce(op: "ops.TileOp") -> Iterator[str]:
             yield f"the lanes of {op.kind(1).dtype} are {lanes} (found {op.kind(op.roles['state']).dtype})"
 
 
+def _check_indirect(op: "ops.TileOp") -> Iterator[str]:
+    rows = constant(op.field("rows"))
+    if rows is None or rows < 1:
+        yield f"rows is a constant of at least 1 (found {op.field('rows')})"
+
+
 _OWN = {
     "mma": _check_mma,
     "mma_dw": _check_mma,
@@ -149,5 +155,7 @@ _OWN = {
     "fold": _check_fold,
     "vmap": _check_map,
     "vreduce": _check_reduce,
+    "gather": _check_indirect,
+    "scatter": _check_indirect,
 }
 """Rules of single ops beyond those of `Operand`."""

@@ -3,7 +3,7 @@
 from .. import isa
 from ..jit import inline, kernel
 from ..numerics.bits import load_i64, store_i64
-from . import cube, drain, feeds, im2col, moves, vector
+from . import cube, drain, feeds, im2col, indirect, moves, vector
 from .core import (
     BLOCKED,
     COUNTER_ID,
@@ -34,6 +34,7 @@ LOAD, FILL, STORE, MOVE = (_CODE[n] for n in ("load", "fill", "store", "move"))
 FEED_A, FEED_B, IM2COL = (_CODE[n] for n in ("feed_a", "feed_b", "im2col"))
 MMA, MMA_DW, FOLD, DRAIN = (_CODE[n] for n in ("mma", "mma_dw", "fold", "drain"))
 VMAP, VREDUCE, IOTA = (_CODE[n] for n in ("vmap", "vreduce", "iota"))
+GATHER, SCATTER = _CODE["gather"], _CODE["scatter"]
 READ = _CODE["read"]
 
 
@@ -96,6 +97,10 @@ def dispatch(record: int, core: int, opcode: int) -> int:  # noqa: C901 a table,
         return cube.fold(record, core)
     if opcode == FILL:
         return moves.fill(record, core)
+    if opcode == GATHER:
+        return indirect.indirect(record, core, 1)
+    if opcode == SCATTER:
+        return indirect.indirect(record, core, 0)
     return moves.move(record, core) if opcode == MOVE else OK
 
 

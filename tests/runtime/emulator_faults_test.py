@@ -162,6 +162,8 @@ def test_a_full_queue_may_be_the_reason_of_a_deadlock() -> None:
         "vmap",
         "vreduce",
         "iota",
+        "gather",
+        "scatter",
     ],
 )
 def test_random_fields_never_crash_the_process(name: str) -> None:
