@@ -4,8 +4,8 @@
     values = {}
     evaluate(module, [x], weights, values=values)      # and every value on the way
 
-An operator is run by its structure: a loop nest by `run_nest`, a view by `run_view`, a composite by decomposing it in a
-scratch block and running the parts. So a new operator needs no code here.
+An operator is run by its structure: a loop nest by `run_nest`, a view by `run_view`, a recurrence by `run_recurrence`,
+a composite by decomposing it in a scratch block and running the parts. So a new operator needs no code here.
 """
 
 import math
@@ -22,8 +22,21 @@ from xdsl.pattern_rewriter import PatternRewriter
 from ..runtime.numerics import contract, host
 from ..runtime.numerics.dtype import DType
 from ..runtime.numerics.function import FN, RFN
+from .evaluate_recurrence import run_recurrence
 from .graph.constants import NUMPY, ConstantOp, WeightOp
-from .graph.op import GraphOp, Join, Reshape, View, dtype_name, element, shape
+from .graph.op import (
+    Frame,
+    GraphOp,
+    Join,
+    Lookup,
+    Placement,
+    Reshape,
+    Strided,
+    View,
+    dtype_name,
+    element,
+    shape,
+)
 from .graph.structure import KernelOp, LaunchOp, YieldOp
 from .loops import IndexMap, LoopNest, Map, MultiplyAdd, Reduce, Window
 from .weights import WeightStore
@@ -31,7 +44,7 @@ from .weights import WeightStore
 Array = NDArray[Any]
 Values = dict[SSAValue, Array]
 Launch = Callable[[LaunchOp, Sequence[Array]], Sequence[Array]]
-Run = Callable[[GraphOp, Sequence[Array]], Array]
+Run = Callable[[GraphOp, Sequence[Array]], Sequence[Array]]
 
 
 class EvaluationError(ValueError):
@@ -81,14 +94,14 @@ def _lookup(module: Operation | None, name: str) -> FuncOp:
     raise EvaluationError(f"@{name}: no function of the module has this name; name one that it holds")
 
 
-def _round(op: GraphOp, operands: Sequence[Array]) -> Array:
-    return op.evaluate(*operands)
+def _round(op: GraphOp, operands: Sequence[Array]) -> Sequence[Array]:
+    return op.evaluate_all(*operands)
 
 
-def _exact(op: GraphOp, operands: Sequence[Array]) -> Array:
+def _exact(op: GraphOp, operands: Sequence[Array]) -> Sequence[Array]:
     """`reference` on values of 64 bits."""
     with np.errstate(all="ignore"):
-        return widened(op.reference(*operands))
+        return [widened(array) for array in op.reference_all(*operands)]
 
 
 def widened(array: Array) -> Array:
@@ -143,7 +156,7 @@ class _Run:
         """The results of one op."""
         match op:
             case GraphOp():
-                return [self._run(op, operands)]
+                return self._run(op, operands)
             case ConstantOp():
                 return [self._convert(op.array)]
             case WeightOp():
@@ -178,14 +191,16 @@ def _uses(value: SSAValue) -> int:
 # operators ------------------------------------------------------------------------------------------------------------
 
 
-def evaluate_structure(op: GraphOp, operands: Sequence[Array]) -> Array:
-    """The result of an operator by its structure."""
+def evaluate_structure(op: GraphOp, operands: Sequence[Array]) -> Sequence[Array]:
+    """The results of an operator by its structure."""
     kind = result_type(op)
     match op.structure():
         case "loops":
-            return run_nest(op.loops(), operands, shape(op.results[0]), kind)
+            return [run_nest(op.loops(), operands, shape(op.results[0]), kind)]
         case "view":
-            return run_view(op.view(), operands)
+            return [run_view(op.view(), operands)]
+        case "recurrence":
+            return run_recurrence(op.recurrence(), operands)
         case _:
             return run_parts(op, operands)
 
@@ -195,29 +210,73 @@ def result_type(op: Operation) -> DType:
     return DType.parse(dtype_name(op.results[0]))
 
 
-def run_parts(op: GraphOp, operands: Sequence[Array]) -> Array:
+def run_parts(op: GraphOp, operands: Sequence[Array]) -> Sequence[Array]:
     """A composite: its decomposition, built in a scratch block, and run."""
     block = Block(arg_types=op.operand_types)
     copy = op.clone(dict(zip(op.operands, block.args, strict=False)))
     copy.operands = block.args
     block.add_op(copy)
-    (result,) = copy.decompose(PatternRewriter(copy))
+    results = copy.decompose(PatternRewriter(copy))
     values: Values = dict(zip(block.args, operands, strict=True))
     run = _Run(FuncOp("scratch", ([], [])), None, _round, None)
     for part in block.ops:
         if part is copy:
             break
         values.update(zip(part.results, run.op(part, [values[value] for value in part.operands]), strict=True))
-    return values[result]
+    return [values[result] for result in results]
 
 
 def run_view(view: View, operands: Sequence[Array]) -> Array:
     """The operands re-indexed."""
-    if isinstance(view, Reshape):
-        return np.ascontiguousarray(operands[0]).reshape(view.shape)
-    if isinstance(view, Join):
-        return np.concatenate(operands, axis=view.axis)
-    (x,) = operands
+    match view:
+        case Reshape():
+            return np.ascontiguousarray(operands[0]).reshape(view.shape)
+        case Join():
+            return np.concatenate(operands, axis=view.axis)
+        case Frame():
+            return _framed(view, operands[0])
+        case Lookup():
+            return operands[0][_rows(view, view.shape, *operands)]
+        case Placement():
+            placed = np.array(operands[0])
+            placed[_rows(view, operands[2].shape, placed, operands[1])] = operands[2]
+            return placed
+        case Strided():
+            return _walked(view, operands[0])
+
+
+def _framed(view: Frame, x: Array) -> Array:
+    """What a frame cuts off is gone; the rest of it is the value."""
+    framed = np.full(view.shape, view.value).astype(x.dtype)
+    source, target = list[slice](), list[slice]()
+    for here, there, place in zip(x.shape, view.shape, view.before, strict=True):
+        low, high = max(0, place), min(there, here + place)
+        target.append(slice(low, max(low, high)))
+        source.append(slice(low - place, max(low, high) - place))
+    framed[tuple(target)] = x[tuple(source)]
+    return framed
+
+
+def _rows(view: Lookup | Placement, size: Sequence[int], table: Array, index: Array) -> tuple[Array, ...]:
+    """For each element of `size` its place in the table, an array for each axis. Raises `EvaluationError`."""
+    order = [ax for ax in view.indices if ax is not None]
+    spread = index.transpose(order)
+    spread = spread.reshape([1 if ax is None else n for n, ax in zip(size, view.indices, strict=True)])
+    rows = table.shape[view.axis]
+    named = spread.astype(np.int64)
+    if ((named < -rows) | (named >= rows)).any():
+        wrong = named[(named < -rows) | (named >= rows)][0]
+        raise EvaluationError(f"an index lies in [{-rows}, {rows}) (found {wrong})")
+    places = dict.fromkeys(range(table.ndim), np.zeros([1] * len(size), np.int64))
+    for j, ax in enumerate(view.axes):
+        if ax is not None:
+            places[ax] = np.arange(size[j]).reshape([-1 if i == j else 1 for i in range(len(size))])
+    places[view.axis] = np.where(named < 0, named + rows, named)
+    return tuple(places.values())
+
+
+def _walked(view: Strided, x: Array) -> Array:
+    """Each axis from its start by its step."""
     starts = [0] * x.ndim
     for i, start in zip(view.axes, view.starts, strict=True):
         if i is not None:
@@ -342,15 +401,15 @@ def _by_channel(left: Array, right: Array) -> Array:
 def _window(nest: LoopNest, x: Array, size: Sequence[int], kind: DType) -> Array:
     """Taps combined one after the other; of a mean the sum is then divided by the count."""
     assert isinstance(nest.kernel, Window)
-    mean = nest.kernel.fn == "mean"
-    view = read(x, nest.inputs[0], nest.bounds, 0 if mean else -np.inf)
+    largest = nest.kernel.fn == "max"
+    view = read(x, nest.inputs[0], nest.bounds, -np.inf if largest else 0)
     kept, reduced = _kept(nest), nest.reduced
     taps = np.moveaxis(view, reduced, range(len(reduced)))
     extents = tuple(nest.bounds[dim] for dim in reduced)
-    total = np.full(taps.shape[len(reduced) :], 0 if mean else -np.inf, np.float32)
+    total = np.full(taps.shape[len(reduced) :], -np.inf if largest else 0, np.float32)
     for tap in np.ndindex(extents):
-        total = host.elementwise(FN.ADD if mean else FN.MAX, total, taps[tap])
-    if not mean:
+        total = host.elementwise(FN.MAX if largest else FN.ADD, total, taps[tap])
+    if nest.kernel.fn != "mean":
         return _written(host.cast(total, kind), kept, nest, size)
     inside = read(np.ones(x.shape, np.float32), nest.inputs[0], nest.bounds)
     count = inside.sum(axis=reduced, dtype=np.float32)

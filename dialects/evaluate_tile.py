@@ -131,11 +131,13 @@ _LIBRARY: dict[str, Any] = {
     "copy": moves.copy,
     "fill": moves.fill,
     "im2col": moves.im2col,
+    "indirect": moves.indirect,
     "max": max,
     "min": min,
     "range": range,
 }
 _IMAGES = ("l0a", "l0b")
+INDIRECT = ("gather", "scatter")
 _ABSENT = "0, 0, 0, 0, 2"
 """An operand that is not there: address, strides, type."""
 
@@ -260,6 +262,9 @@ def _reach(op: tile.TileOp, position: int) -> list[tuple[str, int]]:
             "a": [("n0", strides[0]), ("n1*n2*16", 1)],
             "b": [("n1*n2*16", 1)],
         }[rule.role]
+    if op.INSTRUCTION in INDIRECT and op.kind(position).space.data == "gm":
+        runs = zip(("n0", "n1", "n2", "n3"), strides[1:], strict=True)
+        return [(str(op.field("rows").base), strides[0]), *runs]
     if rule.role == "state":
         return [("n0*n2*8", 1)]
     axes = rule.axes if rule.axes is not None else tuple(range(len(op.extents.data)))
@@ -312,9 +317,20 @@ def _unfolded(w: _Writer, op: tile.TileOp) -> list[str]:
 
 
 def _multiplied(w: _Writer, op: tile.TileOp) -> list[str]:
+    """The product writes whole blocks of 16 columns; one that begins inside a block goes by a temporary."""
     name = "gemm_int" if op.kind(0).dtype == "i32" else "gemm"
     c, a, b = (op.strides.data[p][0] for p in range(3))
-    return [f"{name}(a, {a}, b, {b}, dst, {c}, n0, n2, n1, {w.fields(op)['init']})"]
+    init, offset = w.fields(op)["init"], op.offsets.data[0]
+    if not any(step % 16 for step in (offset.base, *(term.coef for term in offset.terms))):
+        return [f"{name}(a, {a}, b, {b}, dst, {c}, n0, n2, n1, {init})"]
+    here, there = f"dst, {(4 * c, 4)}", "T, (4*W, 4)"
+    return [
+        "W = -(-n1 // 16) * 16",
+        "T = temporary(n0*W)",
+        f"copy({there}, {here}, (n0, n1), 4)",
+        f"{name}(a, {a}, b, {b}, T, W, n0, n2, n1, {init})",
+        f"copy({here}, {there}, (n0, n1), 4)",
+    ]
 
 
 def _depthwise(w: _Writer, op: tile.TileOp) -> list[str]:
@@ -379,6 +395,14 @@ def _counted(w: _Writer, op: tile.TileOp) -> list[str]:
     return [f"iota({w.operand(op, 'dst')}, {_three(op)}, {f['base']}, {f['c0']}, {f['c1']}, {f['c2']}, S)"]
 
 
+def _indirect(w: _Writer, op: tile.TileOp) -> list[str]:
+    size, (dst, src, index) = op.kind(0).esize, op.strides.data
+    boxes = [tuple(s * size for s in strides) for strides in (dst, src)]
+    rows, gathers = op.field("rows").base, op.INSTRUCTION == "gather"
+    places = f"index, {tuple(4 * s for s in index)}, {rows}"
+    return [f"indirect(dst, {boxes[0]}, src, {boxes[1]}, {places}, (n0, n1, n2, n3), {size}, {gathers})"]
+
+
 _CALLS: dict[type[tile.TileOp], Callable[[_Writer, Any], list[str]]] = {
     tile.LoadOp: _copied,
     tile.StoreOp: _copied,
@@ -394,4 +418,6 @@ _CALLS: dict[type[tile.TileOp], Callable[[_Writer, Any], list[str]]] = {
     tile.MapOp: _mapped,
     tile.ReduceOp: _reduced,
     tile.IotaOp: _counted,
+    tile.GatherOp: _indirect,
+    tile.ScatterOp: _indirect,
 }

@@ -71,7 +71,7 @@ class MultiplyAdd:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`mean` or `max` over taps of a window in the order of the nest (docs/numerics.md §6, pooling)."""
+    """`mean`, `sum` or `max` over taps of a window in the order of the nest (docs/numerics.md §6, pooling)."""
 
     fn: str
     count_include_pad: bool = False

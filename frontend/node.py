@@ -62,6 +62,12 @@ class Node:
         """A known value becomes a constant; i64 is narrowed to i32, whose range it must fit."""
         return value if isinstance(value, SSAValue) else self.builder.constant(narrowed(value))
 
+    def one(self, kind: type[GraphOp]) -> SSAValue:
+        """The result of the one op of a class that stands for the node; raises `InferError`."""
+        indices, properties = kind.from_onnx(self.attributes, self.constants(), self.opset)
+        operands = [self.operand(index) for index in indices if self.inputs[index] is not None]
+        return self.emit(kind, *operands, **properties)
+
     def emit(
         self,
         kind: type[GraphOp],

@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.graph import OPERATORS
 from ..dialects.graph.constants import constant
@@ -192,7 +192,7 @@ class _Import:
         if expansion is not None:
             results = expansion(node)
         else:
-            results = [_operator(node)]
+            results = _operator(node)
         if len(extra) >= len(results) and extra:
             raise InferError(f"{node.operator} has one output (found a use of {extra[0]!r})")
         return results
@@ -238,18 +238,20 @@ def _class(name: str, opset: int) -> type[GraphOp] | None:
     return next((kind for since, until, kind in forms if since <= opset and (until is None or opset <= until)), None)
 
 
-def _operator(node: Node) -> SSAValue:
-    """The one op that stands for a node."""
+def _operator(node: Node) -> Sequence[SSAValue]:
+    """The results of the one op that stands for a node."""
     kind = _class(node.operator, node.opset)
     assert kind is not None
-    indices, properties = kind.from_onnx(node.attributes, node.constants(), node.opset)
-    operands = [node.operand(index) for index in indices if node.inputs[index] is not None]
-    return node.emit(kind, *operands, **properties)
+    op = node.one(kind).owner
+    assert isinstance(op, Operation)
+    return op.results
 
 
 def _attribute(proto: onnx.AttributeProto) -> Any:
     """The value of an attribute, strings as `str`."""
     value = onnx.helper.get_attribute_value(proto)
+    if proto.type == onnx.AttributeProto.STRINGS:
+        return [item.decode() for item in value]
     return value.decode() if isinstance(value, bytes) else value
 
 

@@ -6,8 +6,12 @@
 | `elementwise.py`, `arithmetic.py`, `activations.py` | functions of the vector engine, element by element |
 | `contract.py` | matrix product and channels-last convolutions, as machines see them |
 | `conv.py`, `conv_transpose.py`, `pool.py` | windows as ONNX has them, NCHW, and the primitive of pooling |
+| `windows.py` | numbers of a window: defaults, `auto_pad`, more or fewer than two axes |
 | `reduce.py`, `norm.py` | reductions, and what is made of them: softmax, normalisations |
+| `recurrent.py`, `recurrence.py` | LSTM, GRU, RNN, and the primitive that runs their time steps |
 | `views.py` | what only moves elements |
+| `gather.py` | what moves elements to or from where an index tensor says |
+| `resize.py`, `scan.py` | resampling of an axis; running sums |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
 | `syntax.py`, `properties.py`, `emit.py` | how an op reads, its properties in Python, how one decomposes |
@@ -23,15 +27,26 @@ from . import (
     conv,
     conv_transpose,
     elementwise,
+    gather,
     norm,
     pool,
+    recurrence,
+    recurrent,
     reduce,
+    resize,
+    scan,
     structure,
     views,
 )
 from .op import GraphOp
 
-FAMILIES = (elementwise, arithmetic, activations, contract, conv, conv_transpose, pool, reduce, norm, views)
+FAMILIES = (
+    *(elementwise, arithmetic, activations, contract, conv, conv_transpose, pool, reduce, norm, recurrent, recurrence),
+    views,
+    gather,
+    resize,
+    scan,
+)
 """The modules that hold operators, in the order of the documentation."""
 
 OPERATORS: tuple[type[GraphOp], ...] = tuple(

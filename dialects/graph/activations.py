@@ -5,12 +5,15 @@ from math import erf
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr
-from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.dialects.builtin import FloatAttr, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.pattern_rewriter import PatternRewriter
 
+from .arithmetic import AddOp, DivOp
 from .elementwise import Unary
-from .op import Array, InferError, Onnx
+from .emit import Emit
+from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor
 from .properties import attributes, number
 
 
@@ -36,6 +39,19 @@ class WithFloats(Unary):
         cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
     ) -> tuple[list[int], dict[str, Attribute]]:
         return [0], attributes(**{name: float(node.get(name, default)) for name, default in cls.DEFAULTS})
+
+
+class Composite(GraphOp):
+    """A function of one float operand, element by element, that decomposes into others."""
+
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
+        if operands[0].element_type not in FLOATS:
+            raise InferError(f"operands are floats (found {operands[0].element_type})")
+        return [operands[0]]
 
 
 @irdl_op_definition
@@ -388,3 +404,20 @@ class LeakyReluOp(WithFloats):
 
     def reference(self, x: Array) -> Array:
         return np.where(x > 0, x, self.immediates[0] * x)
+
+
+@irdl_op_definition
+class SoftsignOp(Composite):
+    """x ÷ (1 + |x|)."""
+
+    name = "graph.softsign"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Softsign", 1),)
+    EXAMPLE: ClassVar[str] = "%1 = graph.softsign %0 : (tensor<4xf32>) -> tensor<4xf32>"
+
+    def reference(self, x: Array) -> Array:
+        return x / (1 + np.abs(x))
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit = Emit(self, rewriter)
+        size = emit(AbsOp, self.x, element=emit.inner)
+        return [emit(DivOp, self.x, emit(AddOp, size, emit.constant(1.0), element=emit.inner))]

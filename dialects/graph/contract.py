@@ -37,10 +37,10 @@ def check_contraction(operands: Sequence[Tensor], outputs: int) -> Attribute:
     kinds = [operand.element_type for operand in operands]
     if all(kind in FLOATS for kind in kinds[:2]):
         result, bias = promote(operands[:2]), f32
-    elif kinds[0] in (i8, u8) and kinds[1] == i8:
+    elif (kinds[0] in (i8, u8) and kinds[1] == i8) or kinds[:2] == [i32, i32]:
         result, bias = i32, i32
     else:
-        raise InferError(f"operands are floats, or i8/ui8 by i8 (found {kinds[0]} and {kinds[1]})")
+        raise InferError(f"operands are floats, i8/ui8 by i8, or i32 (found {kinds[0]} and {kinds[1]})")
     if len(operands) > 2 and (kinds[2] != bias or operands[2].get_shape() != (outputs,)):
         raise InferError(f"the bias is a tensor<{outputs}x{bias}> (found {operands[2]})")
     return result
@@ -115,7 +115,8 @@ class Convolution(GraphOp):
         """Sums over taps."""
         kernel, strides, pads, dilations = window_properties(self.properties)
         out = shape(self.result)
-        padded = np.pad(x, ((0, 0), (pads[0], pads[2]), (pads[1], pads[3]), (0, 0)))
+        around = [(0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
+        padded = np.pad(x, around + [(0, 0)] * (x.ndim - 3))
         total = np.zeros(out, np.float64 if x.dtype.kind == "f" else np.int64)
         for tap in range(math.prod(kernel)):
             h, w = tap // kernel[1] * dilations[0], tap % kernel[1] * dilations[1]
@@ -206,6 +207,52 @@ class Conv2DOp(Convolution):
         c0 = inner_channels(channels)
         whole = weight.reshape(-1, taps, c0, weight.shape[1])[:, tap].reshape(-1, weight.shape[1])
         return x @ whole[:channels]
+
+
+@irdl_op_definition
+class GroupConv2DOp(Convolution):
+    """Convolutions of x [N, H, W, G, C] by group: each has a packed weight of its own, together [G, K, O/G].
+
+    The result is [N, H, W, O], groups one after the other.
+    """
+
+    name = "graph.group_conv2d"
+    EXAMPLE: ClassVar[str] = (
+        "%2 = graph.group_conv2d %0, %1 {kernel = [3, 3], strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]}"
+        " : (tensor<1x8x8x2x3xf32>, tensor<2x36x5xf32>) -> tensor<1x8x8x10xf32>"
+    )
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
+        if operands[0].get_num_dims() != 5:
+            raise InferError(f"the operand is [N, H, W, G, C] (found rank {operands[0].get_num_dims()})")
+        n, *size, groups, channels = operands[0].get_shape()
+        extents, weight = window_extents(size, properties), operands[1].get_shape()
+        depth = packed_depth(channels, math.prod(ints(properties, "kernel")))
+        if len(weight) != 3 or weight[:2] != (groups, depth):
+            raise InferError(f"the packed weight is [{groups}, {depth}, outputs] (found {list(weight)})")
+        outputs = groups * weight[2]
+        return [TensorType(check_contraction(operands, outputs), (n, *extents, outputs))]
+
+    def loops(self) -> LoopNest:
+        """Dimensions (n, oh, ow, g, o, c₁, kh, kw, c₀)."""
+        (n, height, width, _), (kh, kw) = shape(self.result), ints(self.properties, "kernel")
+        groups, channels = shape(self.x)[3:]
+        outputs, c0 = shape(self.weight)[2], inner_channels(channels)
+        x_map = (axis(0), *window_axes(self.properties, (1, 6), (2, 7)), axis(3), Axis(((5, c0), (8, 1))))
+        depth = Axis(((5, kh * kw * c0), (6, kw * c0), (7, c0), (8, 1)))
+        column = Axis(((3, outputs), (4, 1)))
+        bias = () if self.bias is None else ((column,),)
+        bounds = (n, height, width, groups, outputs, ceil_div(channels, c0), kh, kw, c0)
+        output = (axis(0), axis(1), axis(2), column)
+        return LoopNest(bounds, (x_map, (axis(3), depth, axis(4)), *bias), output, MultiplyAdd())
+
+    def contribution(self, x: Array, weight: Array, tap: int) -> Array:
+        channels, taps = x.shape[4], math.prod(ints(self.properties, "kernel"))
+        c0 = inner_channels(channels)
+        whole = weight.reshape(len(weight), -1, taps, c0, weight.shape[2])[:, :, tap]
+        whole = whole.reshape(len(weight), -1, weight.shape[2])[:, :channels]
+        return np.einsum("nhwgc,gco->nhwgo", x, whole).reshape(*x.shape[:3], -1)
 
 
 def packed_depth(channels: int, taps: int) -> int:

@@ -10,72 +10,43 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop
 from xdsl.pattern_rewriter import PatternRewriter
 
 from .arithmetic import AddOp, MulOp
-from .contract import Conv2DOp, Depthwise2DOp, MatMulOp, pack_conv_weight, pack_depthwise_weight, window_extents
+from .contract import Conv2DOp, Depthwise2DOp, GroupConv2DOp, MatMulOp, pack_conv_weight, pack_depthwise_weight
 from .elementwise import CastOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, broadcast_shapes, element, f32, promote, shape
-from .properties import Properties, attribute, attributes, flag, integer, ints, number, text
-from .views import ConcatOp, ReshapeOp, SliceOp, TransposeOp
+from .op import (
+    FLOATS,
+    Array,
+    GraphOp,
+    InferError,
+    Onnx,
+    Tensor,
+    broadcast_shapes,
+    element,
+    f16,
+    f32,
+    i8,
+    i32,
+    promote,
+    shape,
+)
+from .properties import Properties, attribute, attributes, flag, integer, ints, number
+from .views import ExpandOp, ReshapeOp, TransposeOp
+from .windows import Sliding, as_bias, fold_axis, from_channels_last, normal_window, to_channels_last, window_from_onnx
 
 
-def window_from_onnx(node: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Properties of a sliding window; `auto_pad` stays until the operand's shape is known."""
-    auto_pad = node.get("auto_pad", "NOTSET")
-    return attributes(
-        kernel=node.get("kernel_shape"),
-        strides=node.get("strides"),
-        pads=node.get("pads"),
-        dilations=node.get("dilations"),
-        auto_pad=None if auto_pad == "NOTSET" else auto_pad,
-    )
-
-
-def normal_window(size: Sequence[int], kernel: Sequence[int], properties: Properties) -> dict[str, Attribute]:
-    """Every property of a window over axes of `size`, with ONNX's defaults and `auto_pad` worked out."""
-    rank = len(size)
-    strides, dilations = ints(properties, "strides", [1] * rank), ints(properties, "dilations", [1] * rank)
-    pads, auto_pad = ints(properties, "pads", [0] * (2 * rank)), text(properties, "auto_pad")
-    if not len(kernel) == len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
-        raise InferError(f"kernel, strides, pads and dilations fit {rank} axes (found {len(kernel)} for the kernel)")
-    if auto_pad.startswith("SAME"):
-        reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
-        whole = [max(0, (-(-s // t) - 1) * t + r - s) for s, t, r in zip(size, strides, reach, strict=True)]
-        before = [w // 2 if auto_pad == "SAME_UPPER" else w - w // 2 for w in whole]
-        pads = (*before, *(w - b for w, b in zip(whole, before, strict=True)))
-    return attributes(kernel=kernel, strides=strides, pads=pads, dilations=dilations)
-
-
-def two_axes(properties: Properties) -> dict[str, Attribute]:
-    """A window over one axis as one over two, the first of extent 1."""
-    found = {name: ints(properties, name) for name in ("kernel", "strides", "pads", "dilations")}
-    if len(found["kernel"]) == 1:
-        begin, end = found["pads"]
-        found = {name: (1, *values) for name, values in found.items()} | {"pads": (0, begin, 0, end)}
-    return {name: attribute(values) for name, values in found.items()}
-
-
-def to_channels_last(emit: Emit, x: SSAValue) -> SSAValue:
-    """[N, C, H, W], or [N, C, W], as [N, H, W, C]."""
-    size = shape(x)
-    if len(size) == 3:
-        x = emit.keep(ReshapeOp, x, shape=[size[0], size[1], 1, size[2]])
-    return emit.keep(TransposeOp, x, perm=[0, 2, 3, 1])
-
-
-def from_channels_last(emit: Emit, x: SSAValue, size: Sequence[int]) -> SSAValue:
-    """[N, H, W, C] as a tensor of `size`, [N, C, H, W] or [N, C, W]."""
-    x = emit.keep(TransposeOp, x, perm=[0, 3, 1, 2])
-    return x if len(size) == 4 else emit.keep(ReshapeOp, x, shape=size)
-
-
-def as_bias(emit: Emit, bias: SSAValue | None) -> SSAValue | None:
-    """A bias is f32."""
-    return bias if bias is None or element(bias) == f32 else emit(CastOp, bias, element=f32)
+def check_operands(operands: Sequence[Tensor]) -> Attribute:
+    """The default element type of the result of a convolution; raises `InferError`."""
+    kinds = [operand.element_type for operand in operands]
+    if all(kind in FLOATS for kind in kinds):
+        return promote(operands[:2])
+    if kinds == [i8, i8, i32][: len(kinds)]:
+        return i32
+    raise InferError(f"operands are floats, or i8 with an i32 bias (found {', '.join(map(str, kinds))})")
 
 
 @irdl_op_definition
 class ConvOp(GraphOp):
-    """ONNX's convolution over one or two axes: x [N, C, H, W], weight [O, C/groups, kh, kw], bias [O]."""
+    """ONNX's convolution over one or more axes: x [N, C, …], weight [O, C/groups, …], bias [O]."""
 
     name = "graph.conv"
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Conv", 1),)
@@ -106,8 +77,8 @@ class ConvOp(GraphOp):
     @staticmethod
     def _check_ranks(operands: Sequence[Tensor]) -> None:
         ranks = [operand.get_num_dims() for operand in operands[:2]]
-        if ranks not in ([3, 3], [4, 4]):
-            raise InferError(f"a convolution runs over one or two axes (found operands of rank {ranks[0]}, {ranks[1]})")
+        if ranks[0] != ranks[1] or ranks[0] < 3:
+            raise InferError(f"a convolution runs over the axes after the second (found operands of rank {ranks})")
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
@@ -122,11 +93,8 @@ class ConvOp(GraphOp):
             raise InferError(f"the kernel has the weight's extents (found {ints(properties, 'kernel')}, {weight[2:]})")
         if len(operands) > 2 and operands[2].get_shape() != weight[:1]:
             raise InferError(f"the bias has {weight[0]} elements (found {operands[2]})")
-        if not all(operand.element_type in FLOATS for operand in operands):
-            raise InferError(f"operands are floats (found {', '.join(str(o.element_type) for o in operands)})")
-        size = (1, *x[2:])[-2:]
-        extents = window_extents(size, two_axes(properties))[-len(x[2:]) :]
-        return [TensorType(promote(operands[:2]), (x[0], weight[0], *extents))]
+        extents = Sliding.of(properties, len(x) - 2).extents(x[2:])
+        return [TensorType(check_operands(operands), (x[0], weight[0], *extents))]
 
     @classmethod
     def from_onnx(
@@ -135,91 +103,94 @@ class ConvOp(GraphOp):
         groups = {"groups": attribute(node.get("group", 1))}
         return list(range(len(constants))), window_from_onnx(node) | groups
 
+    @property
+    def window(self) -> Sliding:
+        return Sliding.of(self.properties, len(shape(self.x)) - 2)
+
     def reference(self, x: Array, weight: Array, bias: Array | None = None) -> Array:
         """Sums over taps, group by group."""
-        window, groups = two_axes(self.properties), integer(self.properties, "groups")
-        (kh, kw), strides, pads, dilations = (ints(window, n) for n in ("kernel", "strides", "pads", "dilations"))
-        out, rank = shape(self.result), x.ndim
-        x = x.reshape(*x.shape[:2], *(1, *x.shape[2:])[-2:])
-        weight = weight.reshape(*weight.shape[:2], kh, kw)
-        x = np.pad(x, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
-        height, width = (1, *out[2:])[-2:]
+        window, groups, out = self.window, integer(self.properties, "groups"), shape(self.result)
+        x = np.pad(x, [(0, 0), (0, 0), *zip(window.before, window.after, strict=True)])
         x = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
         weight = weight.reshape(groups, -1, *weight.shape[1:])
-        total = np.zeros((out[0], groups, out[1] // groups, height, width))
-        for i in range(kh):
-            for j in range(kw):
-                rows = x[:, :, :, i * dilations[0] :][:, :, :, : (height - 1) * strides[0] + 1 : strides[0]]
-                taps = rows[..., j * dilations[1] :][..., : (width - 1) * strides[1] + 1 : strides[1]]
-                total += np.einsum("ngchw,goc->ngohw", taps, weight[..., i, j], optimize=True)
-        total = total.reshape(out if rank == 4 else (*out[:2], 1, out[2]))
-        total = total if bias is None else total + bias.reshape(-1, 1, 1)
-        return total.reshape(out)
+        total = np.zeros((out[0], groups, out[1] // groups, *out[2:]), x.dtype)
+        for tap in np.ndindex(window.kernel):
+            firsts = [t * d for t, d in zip(tap, window.dilations, strict=True)]
+            places = zip(firsts, out[2:], window.strides, strict=True)
+            taps = x[(..., *(slice(f, f + (n - 1) * s + 1, s) for f, n, s in places))]
+            total += np.einsum("ngc...,goc->ngo...", taps, weight[(..., *tap)])
+        total = total.reshape(out)
+        return total if bias is None else total + bias.reshape(-1, *[1] * (x.ndim - 3))
 
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
-        emit = Emit(self, rewriter)
-        x, bias = to_channels_last(emit, self.x), as_bias(emit, self.bias)
-        outputs, channels, *kernel = shape(self.weight)
-        weight: SSAValue = self.weight
-        if len(kernel) == 1:
-            weight = emit.keep(ReshapeOp, weight, shape=[outputs, channels, 1, kernel[0]])
-        window, groups = two_axes(self.properties), integer(self.properties, "groups")
-        if groups == 1:
-            y = _whole(emit, x, weight, bias, window)
-        elif channels == 1:
-            y = _depthwise(emit, x, weight, bias, window)
-        else:
-            y = _grouped(emit, x, weight, bias, window, groups)
+        emit, groups = Emit(self, rewriter), integer(self.properties, "groups")
+        x, whole = to_channels_last(emit, self.x), emit.result == i32
+        bias = None if whole else as_bias(emit, self.bias)
+        y = convolve(emit, x, self.weight, bias, self.window, groups)
+        if whole and self.bias is not None:
+            y = emit(AddOp, y, self.bias)
         return [from_channels_last(emit, y, shape(self.result))]
 
 
-Window = dict[str, Attribute]
+def convolve(
+    emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding, groups: int
+) -> SSAValue:
+    """The convolution of x [N, …, C], two axes or more in between, with a weight [O, C/groups, …]."""
+    if len(window.kernel) > 2:
+        return _folded(emit, x, weight, bias, window, groups)
+    outputs, channels, *kernel = shape(weight)
+    if len(kernel) == 1:
+        weight = emit.keep(ReshapeOp, weight, shape=[outputs, channels, 1, kernel[0]])
+    if groups == 1:
+        return _whole(emit, x, weight, bias, window)
+    if channels == 1:
+        return _depthwise(emit, x, weight, bias, window)
+    return _grouped(emit, x, weight, bias, window, groups)
 
 
-def _whole(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Window) -> SSAValue:
-    return emit(Conv2DOp, x, pack_conv_weight(emit, weight), bias, channels=shape(x)[3], **window)
+def _folded(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding, groups: int) -> SSAValue:
+    """One axis less: the taps over the first one are channels, its windows are images."""
+    outputs, channels, taps, *kernel = shape(weight)
+    x = fold_axis(emit, x, window, groups)
+    n, depth, *size = shape(x)
+    weight = emit.keep(TransposeOp, weight, perm=[0, 2, 1, *range(3, 3 + len(kernel))])
+    weight = emit.keep(ReshapeOp, weight, shape=[outputs, taps * channels, *kernel])
+    images = emit.keep(ReshapeOp, x, shape=[n * depth, *size])
+    y = convolve(emit, images, weight, bias, window.part(slice(1, None)), groups)
+    return emit.keep(ReshapeOp, y, shape=[n, depth, *shape(y)[1:]])
 
 
-def _depthwise(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Window) -> SSAValue:
-    """One input channel per group; with m outputs per group, m depthwise convolutions interleaved."""
-    channels, outputs = shape(x)[3], shape(weight)[0]
-    times = outputs // channels
-    if times == 1:
-        return emit(Depthwise2DOp, x, pack_depthwise_weight(emit, weight), bias, **window)
-    parts = list[SSAValue]()
-    for i in range(times):
-        taken = _every(emit, weight, i, times)
-        shift = None if bias is None else _every(emit, bias, i, times)
-        y = emit(Depthwise2DOp, x, pack_depthwise_weight(emit, taken), shift, **window)
-        parts.append(emit(ReshapeOp, y, shape=[*shape(y), 1]))
-    joined = emit(ConcatOp, *parts, axis=4)
-    return emit(ReshapeOp, joined, shape=[*shape(joined)[:3], outputs])
+def _whole(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding) -> SSAValue:
+    return emit(Conv2DOp, x, pack_conv_weight(emit, weight), bias, channels=shape(x)[3], **window.two_axes())
 
 
-def _grouped(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Window, groups: int) -> SSAValue:
-    """A convolution of each group, joined along the channels."""
-    channels, outputs = shape(x)[3] // groups, shape(weight)[0] // groups
-    parts = [
-        _whole(
-            emit,
-            _part(emit, x, 3, i * channels, channels),
-            _part(emit, weight, 0, i * outputs, outputs),
-            None if bias is None else _part(emit, bias, 0, i * outputs, outputs),
-            window,
-        )
-        for i in range(groups)
-    ]
-    return emit(ConcatOp, *parts, axis=3)
+def _depthwise(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding) -> SSAValue:
+    """One input channel per group; with m outputs per group, each channel stands m times."""
+    *size, channels = shape(x)
+    times = shape(weight)[0] // channels
+    if times > 1:
+        x = emit.keep(ReshapeOp, x, shape=[*size, channels, 1])
+        x = emit.keep(ExpandOp, x, shape=[*size, channels, times])
+        x = emit.keep(ReshapeOp, x, shape=[*size, channels * times])
+    if element(x) != i8:
+        return emit(Depthwise2DOp, x, pack_depthwise_weight(emit, weight), bias, **window.two_axes())
+    # The cube has no such form of bytes; as floats they are exact: 2¹⁴·taps is at most 2²⁴.
+    x, weight = (emit(CastOp, value, element=f16) for value in (x, weight))
+    y = emit(Depthwise2DOp, x, pack_depthwise_weight(emit, weight), element=f32, **window.two_axes())
+    return emit(CastOp, y)
 
 
-def _part(emit: Emit, value: SSAValue, place: int, start: int, size: int) -> SSAValue:
-    """`size` elements from `start` along an axis."""
-    return emit.keep(SliceOp, value, starts=[start], ends=[start + size], axes=[place])
-
-
-def _every(emit: Emit, value: SSAValue, start: int, step: int) -> SSAValue:
-    """Each `step`th element of the first axis."""
-    return emit.keep(SliceOp, value, starts=[start], ends=[shape(value)[0]], axes=[0], steps=[step])
+def _grouped(
+    emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding, groups: int
+) -> SSAValue:
+    """All groups in one op."""
+    *size, channels = shape(x)
+    outputs = shape(weight)[0]
+    x = emit.keep(ReshapeOp, x, shape=[*size, groups, channels // groups])
+    packed = pack_conv_weight(emit, weight)  # [K, O]
+    packed = emit.keep(ReshapeOp, packed, shape=[shape(packed)[0], groups, outputs // groups])
+    packed = emit.keep(TransposeOp, packed, perm=[1, 0, 2])
+    return emit(GroupConv2DOp, x, packed, bias, **window.two_axes())
 
 
 @irdl_op_definition

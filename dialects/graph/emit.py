@@ -7,6 +7,7 @@
 Each op goes before the one that is decomposed, has its location, and has the element type that the edge asks for.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,11 @@ class Emit:
         given = [operand for operand in operands if operand is not None]
         op = kind.build_op(given, attributes(**properties), element or self.result)
         return self._insert(op).results[0]
+
+    def all(self, kind: type[GraphOp], *operands: SSAValue | None, **properties: Value | None) -> Sequence[SSAValue]:
+        """All results of a new `kind`, of the types that it infers; what is None is left out."""
+        given = [operand for operand in operands if operand is not None]
+        return self._insert(kind.build_op(given, attributes(**properties))).results
 
     def keep(self, kind: type[GraphOp], operand: SSAValue, **properties: Value | None) -> SSAValue:
         """As calling, for an op that only moves elements: the result has the operand's element type."""

@@ -4,7 +4,8 @@
     ONNX         ONNX: names with the first and last opset of this form; `from_onnx` reads the node's attributes
     shapes       infer: result shapes and default element type from the operands; used by builder, verifier and importer
     values       reference: numpy float64, sharing no code with the numerics; evaluate: the bits of docs/numerics.md
-    structure    exactly one of loops (a loop nest), view (a re-indexing), decompose (into other graph ops)
+    structure    exactly one of loops (a loop nest), view (a re-indexing), recurrence (a loop nest in each of many time
+                 steps), decompose (into other graph ops)
 
 A class that lacks a facet, or has two structures, does not define: `TypeError` at import. So an ordinary operator is
 one class and one test file.
@@ -27,6 +28,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ..loops import LoopNest
+from ..recurrence import Recurrence
 from .syntax import parse_op, print_op
 
 Array = NDArray[Any]
@@ -89,9 +91,45 @@ class Join:
     axis: int
 
 
-View = Reshape | Strided | Join
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The operand inside a larger tensor of one `value`: `before` elements of it on each axis, and what is left."""
 
-_STRUCTURES = ("loops", "view", "decompose")
+    shape: tuple[int, ...]
+    before: tuple[int, ...]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """out[…] = in[…, row, …] where row = index[…], counted from the end if it is negative.
+
+    Axis j of out walks axis `axes[j]` of in and axis `indices[j]` of index (None: none of it); `axis` is that of the
+    rows.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int | None, ...]
+    indices: tuple[int | None, ...]
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """out = in, but out[…, row, …] = update[…] where row = index[…], counted from the end if it is negative; the last
+    of several counts. Operands: in, index, update.
+
+    Axis j of update walks axis `axes[j]` of out and axis `indices[j]` of index, as in a `Lookup`.
+    """
+
+    axes: tuple[int | None, ...]
+    indices: tuple[int | None, ...]
+    axis: int
+
+
+View = Reshape | Strided | Join | Frame | Lookup | Placement
+
+_STRUCTURES = ("loops", "view", "recurrence", "decompose")
 _REQUIRED = ("infer", "reference")
 
 
@@ -184,7 +222,15 @@ class GraphOp(IRDLOperation, ABC):
         """The result by docs/numerics.md, to the bit; from the structure (`dialects/evaluate.py`) unless overridden."""
         from ..evaluate import evaluate_structure
 
-        return evaluate_structure(self, operands)
+        return evaluate_structure(self, operands)[0]
+
+    def reference_all(self, *operands: Any) -> Sequence[Array]:
+        """Every result by `reference`; an op of several results defines this one."""
+        return [self.reference(*operands)]
+
+    def evaluate_all(self, *operands: Array) -> Sequence[Array]:
+        """Every result by `evaluate`; an op of several results defines this one."""
+        return [self.evaluate(*operands)]
 
     # structure --------------------------------------------------------------------------------------------------------
     def loops(self) -> LoopNest:
@@ -195,13 +241,17 @@ class GraphOp(IRDLOperation, ABC):
         """The operator as a re-indexing of its operand."""
         raise NotImplementedError
 
+    def recurrence(self) -> Recurrence:
+        """The operator as one cell, run step by step."""
+        raise NotImplementedError
+
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
         """Replacement values, built from other graph ops inserted through the rewriter before this op."""
         raise NotImplementedError
 
     @classmethod
     def structure(cls) -> str:
-        """`loops`, `view` or `decompose`."""
+        """`loops`, `view`, `recurrence` or `decompose`."""
         return next(facet for facet in _STRUCTURES if getattr(cls, facet) is not getattr(GraphOp, facet))
 
 

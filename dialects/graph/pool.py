@@ -2,20 +2,26 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, StringAttr, TensorType
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter
 
 from ..loops import LoopNest, Window, axis
+from .activations import AbsOp, SqrtOp
+from .arithmetic import MulOp, PowOp
 from .contract import window_axes, window_extents
-from .conv import from_channels_last, normal_window, to_channels_last, two_axes, window_from_onnx
+from .elementwise import CastOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, shape
-from .properties import Properties, attribute, attributes, flag, ints, text
+from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, element, f16, i8, shape, u8
+from .properties import Properties, attribute, attributes, flag, integer, ints, text
+from .reduce import ReduceSumOp
+from .views import ReshapeOp
+from .windows import Sliding, from_channels_last, normal_window, padded, to_channels_last, window_from_onnx
 
 
 def _check_float(x: Tensor) -> None:
@@ -25,7 +31,7 @@ def _check_float(x: Tensor) -> None:
 
 @irdl_op_definition
 class Window2DOp(GraphOp):
-    """`mean` or `max` over a window that slides over the two middle axes of x [N, H, W, C].
+    """`mean`, `sum` or `max` over a window that slides over the two middle axes of x [N, H, W, C].
 
     `mean` divides by the taps that lie inside the operand, or by all of them with `count_include_pad`.
     """
@@ -51,18 +57,17 @@ class Window2DOp(GraphOp):
         (x,) = operands
         if x.get_num_dims() != 4:
             raise InferError(f"the operand is [N, H, W, C] (found rank {x.get_num_dims()})")
-        if text(properties, "fn") not in ("mean", "max"):
-            raise InferError(f"fn is mean or max (found {text(properties, 'fn')!r})")
+        if text(properties, "fn") not in ("mean", "sum", "max"):
+            raise InferError(f"fn is mean, sum or max (found {text(properties, 'fn')!r})")
         _check_float(x)
         n, *size, channels = x.get_shape()
         return [TensorType(x.element_type, (n, *window_extents(size, properties), channels))]
 
     def reference(self, x: Array) -> Array:
         fn = text(self.properties, "fn")
-        fill = 0.0 if fn == "mean" else -np.inf
-        taps = _taps(x, self.properties, shape(self.result), fill)
-        if fn == "max":
-            return np.max(taps, axis=0)
+        taps = _taps(x, self.properties, shape(self.result), -np.inf if fn == "max" else 0.0)
+        if fn != "mean":
+            return np.max(taps, axis=0) if fn == "max" else np.sum(taps, axis=0)
         inside = _taps(np.ones_like(x), self.properties, shape(self.result), 0.0)
         count = len(taps) if flag(self.properties, "count_include_pad") else np.sum(inside, axis=0)
         return np.sum(taps, axis=0) / count
@@ -88,7 +93,7 @@ def _taps(x: Array, properties: Properties, out: Sequence[int], fill: float) -> 
 
 
 class Pool(GraphOp):
-    """ONNX's pooling over the axes after the second, one or two of them."""
+    """ONNX's pooling over the axes after the second."""
 
     FN: ClassVar[str] = ""
 
@@ -104,22 +109,29 @@ class Pool(GraphOp):
         """With `ceil_mode`, pads at the end that reach as far as the last window."""
         size = operands[0].get_shape()[2:]
         window = normal_window(size, ints(properties, "kernel"), properties)
-        if flag(properties, "ceil_mode"):
-            padding = _ceil_pads(size, window)
-            if flag(properties, "count_include_pad") and padding != ints(window, "pads"):
-                raise InferError("the mean counts padding, so windows end inside it (found ceil_mode)")
-            window["pads"] = attribute(padding)
-        return {**window, **_kept(properties)}
+        if not flag(properties, "ceil_mode"):
+            return {**window, **cls.kept(properties)}
+        pads, overhang = _ceil_pads(size, Sliding.of(window, len(size)))
+        return {**window, "pads": attribute(pads), **cls.kept(properties, overhang)}
+
+    @classmethod
+    def kept(cls, properties: Properties, overhang: Sequence[int] = ()) -> dict[str, Attribute]:
+        """What else the op has."""
+        return {}
+
+    @classmethod
+    def check_type(cls, x: Tensor) -> None:
+        """Raises `InferError` for elements that it does not take."""
+        _check_float(x)
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
-        if x.get_num_dims() not in (3, 4):
-            raise InferError(f"pooling runs over one or two axes (found rank {x.get_num_dims()})")
-        _check_float(x)
+        if x.get_num_dims() < 3:
+            raise InferError(f"pooling runs over the axes after the second (found rank {x.get_num_dims()})")
+        cls.check_type(x)
         n, channels, *size = x.get_shape()
-        extents = window_extents((1, *size)[-2:], two_axes(properties))[-len(size) :]
-        return [TensorType(x.element_type, (n, channels, *extents))]
+        return [TensorType(x.element_type, (n, channels, *Sliding.of(properties, len(size)).extents(size)))]
 
     @classmethod
     def from_onnx(
@@ -130,38 +142,60 @@ class Pool(GraphOp):
         flags = {n: True if node.get(n) else None for n in ("ceil_mode", "count_include_pad")}
         return [0], window_from_onnx(node) | attributes(**flags)
 
-    def reference(self, x: Array) -> Array:
-        window, out = two_axes(self.properties), shape(self.result)
-        image = x.reshape(*x.shape[:2], *(1, *x.shape[2:])[-2:]).transpose(0, 2, 3, 1)
-        wide = (out[0], *(1, *out[2:])[-2:], out[1])
-        taps = np.stack(_taps(image, window, wide, np.nan))
-        if flag(self.properties, "count_include_pad"):
-            taps = np.nan_to_num(taps, nan=0.0)
-        y = np.nanmax(taps, axis=0) if self.FN == "max" else np.nanmean(taps, axis=0)
-        return y.transpose(0, 3, 1, 2).reshape(out)
+    @property
+    def window(self) -> Sliding:
+        return Sliding.of(self.properties, len(shape(self.x)) - 2)
 
-    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
-        emit = Emit(self, rewriter)
-        window = two_axes(self.properties) | _kept(self.properties)
-        y = emit(Window2DOp, to_channels_last(emit, self.x), fn=self.FN, **window)
-        return [from_channels_last(emit, y, shape(self.result))]
+    def taps(self, x: Array, fill: float, window: Sliding | None = None) -> Array:
+        """What each tap reads, stacked, for `reference`."""
+        window, out = window or self.window, shape(self.result)[2:]
+        x = np.pad(x, [(0, 0), (0, 0), *zip(window.before, window.after, strict=True)], constant_values=fill)
+        found = list[Array]()
+        for tap in np.ndindex(window.kernel):
+            places = zip(tap, window.dilations, out, window.strides, strict=True)
+            found.append(x[(..., *(slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in places))])
+        return np.stack(found)
+
+    def pooled(self, emit: Emit, x: SSAValue, window: Sliding, include: bool = False) -> SSAValue:
+        """The result from x [N, …, C], in the type of the result or of x, if that holds no floats."""
+        y = slide(emit, x, window, self.FN, emit.result if emit.result in FLOATS else element(x), include)
+        return from_channels_last(emit, y, shape(self.result))
 
 
-def _kept(properties: Properties) -> dict[str, Attribute]:
-    return {"count_include_pad": attribute(True)} if flag(properties, "count_include_pad") else {}
+def slide(emit: Emit, x: SSAValue, window: Sliding, fn: str, kind: Attribute, include: bool = False) -> SSAValue:
+    """Windows over x [N, …, C], as elements of `kind`. Of more than two axes the last two come first, then one more at
+    a time: a mean is one of means."""
+    count = {"count_include_pad": True} if include else {}
+    if len(window.kernel) <= 2:
+        return emit(Window2DOp, x, element=kind, fn=fn, **window.two_axes(), **count)
+    n, depth, *size, channels = shape(x)
+    images = emit.keep(ReshapeOp, x, shape=[n * depth, *size, channels])
+    y = slide(emit, images, window.part(slice(1, None)), fn, kind if fn == "max" else emit.inner, include)
+    size = shape(y)[1:-1]
+    y = emit.keep(ReshapeOp, y, shape=[n, depth, math.prod(size), channels])
+    first = window.part(slice(1))
+    down = Sliding(
+        kernel=(*first.kernel, 1),
+        strides=(*first.strides, 1),
+        before=(*first.before, 0),
+        after=(*first.after, 0),
+        dilations=(*first.dilations, 1),
+    )
+    y = emit(Window2DOp, y, element=kind, fn=fn, **down.two_axes(), **count)
+    return emit.keep(ReshapeOp, y, shape=[n, shape(y)[1], *size, channels])
 
 
-def _ceil_pads(size: Sequence[int], window: Properties) -> tuple[int, ...]:
-    """Pads with which rounding down gives the extents that rounding up would; no window starts beyond the operand."""
-    kernel, strides, pads, dilations = (ints(window, n) for n in ("kernel", "strides", "pads", "dilations"))
-    rank, ends = len(size), list[int]()
-    for i in range(rank):
-        reach = dilations[i] * (kernel[i] - 1) + 1
-        count = -(-(size[i] + pads[i] + pads[rank + i] - reach) // strides[i]) + 1
-        if (count - 1) * strides[i] >= size[i] + pads[i]:
+def _ceil_pads(size: Sequence[int], window: Sliding) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Pads with which rounding down gives the extents that rounding up would, and how much was added to the ends; no
+    window starts beyond the operand and the padding before it."""
+    ends = list[int]()
+    for i, reach in enumerate(window.reach):
+        room = size[i] + window.before[i]
+        count = -(-(room + window.after[i] - reach) // window.strides[i]) + 1
+        if (count - 1) * window.strides[i] >= room:
             count -= 1
-        ends.append(max(pads[rank + i], (count - 1) * strides[i] + reach - size[i] - pads[i]))
-    return (*pads[:rank], *ends)
+        ends.append(max(window.after[i], (count - 1) * window.strides[i] + reach - room))
+    return (*window.before, *ends), tuple(e - a for e, a in zip(ends, window.after, strict=True))
 
 
 @irdl_op_definition
@@ -176,10 +210,29 @@ class MaxPoolOp(Pool):
         " : (tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32>"
     )
 
+    @classmethod
+    def check_type(cls, x: Tensor) -> None:
+        if x.element_type not in (*FLOATS, i8, u8):
+            raise InferError(f"the operand holds floats or bytes (found {x.element_type})")
+
+    def reference(self, x: Array) -> Array:
+        least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        return np.max(self.taps(x, least), axis=0)
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit, x = Emit(self, rewriter), to_channels_last(Emit(self, rewriter), self.x)
+        if emit.result in FLOATS:
+            return [self.pooled(emit, x, self.window)]
+        y = self.pooled(emit, emit(CastOp, x, element=f16), self.window)  # f16 holds every byte
+        return [emit(CastOp, y)]
+
 
 @irdl_op_definition
 class AvgPoolOp(Pool):
-    """The mean of each window; padding counts only with `count_include_pad`."""
+    """The mean of each window; padding counts only with `count_include_pad`.
+
+    The last `overhang` of the padding at each end, which `ceil_mode` added, never counts.
+    """
 
     name = "graph.avg_pool"
     FN: ClassVar[str] = "mean"
@@ -190,6 +243,88 @@ class AvgPoolOp(Pool):
     )
 
     count_include_pad = opt_prop_def(BoolAttr)
+    overhang = opt_prop_def(DenseArrayBase)
+
+    @classmethod
+    def kept(cls, properties: Properties, overhang: Sequence[int] = ()) -> dict[str, Attribute]:
+        if not flag(properties, "count_include_pad"):
+            return {}
+        overhang = ints(properties, "overhang", overhang)
+        return attributes(count_include_pad=True, overhang=overhang if any(overhang) else None)
+
+    def reference(self, x: Array) -> Array:
+        window, rank = self.window, x.ndim - 2
+        inside = np.ones_like(x)
+        if flag(self.properties, "count_include_pad"):
+            beyond = ints(self.properties, "overhang", [0] * rank)
+            counted = [a - o for a, o in zip(window.after, beyond, strict=True)]
+            inside = np.pad(inside, [(0, 0), (0, 0), *zip(window.before, counted, strict=True)], constant_values=1)
+            window = replace(window, before=(0,) * rank, after=beyond)
+        count = self.taps(inside, 0.0, window).sum(axis=0)
+        return self.taps(x, 0.0).sum(axis=0) / count
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit, window = Emit(self, rewriter), self.window
+        x, overhang = to_channels_last(emit, self.x), ints(self.properties, "overhang")
+        if not overhang:
+            return [self.pooled(emit, x, window, flag(self.properties, "count_include_pad"))]
+        # The padding that counts becomes part of the image.
+        zero = (0,) * len(overhang)
+        counted = [a - o for a, o in zip(window.after, overhang, strict=True)]
+        lead = [0] * (len(shape(x)) - 2 - len(overhang))
+        x = padded(emit, x, [*lead, *window.before], [*lead, *counted])
+        return [self.pooled(emit, x, replace(window, before=zero, after=overhang))]
+
+
+@irdl_op_definition
+class LpPoolOp(Pool):
+    """The norm of order `p` of each window: (Σ |x|^p)^(1/p)."""
+
+    name = "graph.lp_pool"
+    FN: ClassVar[str] = "sum"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("LpPool", 2),)
+    EXAMPLE: ClassVar[str] = (
+        "%1 = graph.lp_pool %0 {kernel = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1], p = 2}"
+        " : (tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32>"
+    )
+
+    p = prop_def(IntegerAttr)
+
+    @classmethod
+    def kept(cls, properties: Properties, overhang: Sequence[int] = ()) -> dict[str, Attribute]:
+        return attributes(p=integer(properties, "p", 2))
+
+    @classmethod
+    def from_onnx(
+        cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
+    ) -> tuple[list[int], dict[str, Attribute]]:
+        operands, properties = super().from_onnx(node, constants, opset)
+        return operands, properties | attributes(p=node.get("p"))
+
+    def reference(self, x: Array) -> Array:
+        p = integer(self.properties, "p")
+        return np.sum(self.taps(np.abs(x) ** p, 0.0), axis=0) ** (1 / p)
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit, p = Emit(self, rewriter), integer(self.properties, "p")
+        x = to_channels_last(emit, powers(emit, self.x, p))
+        y = slide(emit, x, self.window, self.FN, emit.inner)
+        return [from_channels_last(emit, root(emit, y, p), shape(self.result))]
+
+
+def powers(emit: Emit, x: SSAValue, p: int) -> SSAValue:
+    """|x|^p, an inner edge."""
+    if p == 2:
+        return emit(MulOp, x, x, element=emit.inner)
+    x = emit(AbsOp, x, element=emit.inner)
+    return x if p == 1 else emit(PowOp, x, emit.constant(float(p)), element=emit.inner)
+
+
+def root(emit: Emit, x: SSAValue, p: int) -> SSAValue:
+    """x^(1/p), to the result's type."""
+    if p == 1:
+        return emit(CastOp, x)
+    return emit(SqrtOp, x) if p == 2 else emit(PowOp, x, emit.constant(1 / p))
 
 
 class GlobalPool(GraphOp):
@@ -203,8 +338,8 @@ class GlobalPool(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
-        if x.get_num_dims() not in (3, 4):
-            raise InferError(f"pooling runs over one or two axes (found rank {x.get_num_dims()})")
+        if x.get_num_dims() < 3:
+            raise InferError(f"pooling runs over the axes after the second (found rank {x.get_num_dims()})")
         _check_float(x)
         return [TensorType(x.element_type, (*x.get_shape()[:2], *[1] * (x.get_num_dims() - 2)))]
 
@@ -213,11 +348,15 @@ class GlobalPool(GraphOp):
         return x.max(axes, keepdims=True) if self.FN == "max" else x.mean(axes, keepdims=True)
 
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
-        emit = Emit(self, rewriter)
-        x = to_channels_last(emit, self.x)
-        size = shape(x)[1:3]
-        y = emit(Window2DOp, x, fn=self.FN, kernel=size, strides=[1, 1], pads=[0, 0, 0, 0], dilations=[1, 1])
-        return [from_channels_last(emit, y, shape(self.result))]
+        emit, (n, channels, *size) = Emit(self, rewriter), shape(self.x)
+        x = self.x
+        if len(size) > 2:
+            x = emit.keep(ReshapeOp, x, shape=[n, channels, math.prod(size[:-1]), size[-1]])
+        x = to_channels_last(emit, x)
+        kernel = shape(x)[1:3]
+        y = emit(Window2DOp, x, fn=self.FN, kernel=kernel, strides=[1, 1], pads=[0, 0, 0, 0], dilations=[1, 1])
+        y = from_channels_last(emit, y, (n, channels, 1, 1))
+        return [y if len(size) == 2 else emit.keep(ReshapeOp, y, shape=shape(self.result))]
 
 
 @irdl_op_definition
@@ -238,3 +377,30 @@ class GlobalMaxPoolOp(GlobalPool):
     FN: ClassVar[str] = "max"
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("GlobalMaxPool", 1),)
     EXAMPLE: ClassVar[str] = "%1 = graph.global_max_pool %0 : (tensor<1x3x8x8xf32>) -> tensor<1x3x1x1xf32>"
+
+
+@irdl_op_definition
+class GlobalLpPoolOp(GlobalPool):
+    """The norm of order `p` of each channel."""
+
+    name = "graph.global_lp_pool"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("GlobalLpPool", 2),)
+    EXAMPLE: ClassVar[str] = "%1 = graph.global_lp_pool %0 {p = 2} : (tensor<1x3x8x8xf32>) -> tensor<1x3x1x1xf32>"
+
+    p = prop_def(IntegerAttr)
+
+    @classmethod
+    def from_onnx(
+        cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
+    ) -> tuple[list[int], dict[str, Attribute]]:
+        return [0], attributes(p=node.get("p", 2))
+
+    def reference(self, x: Array) -> Array:
+        p = integer(self.properties, "p")
+        return np.sum(np.abs(x) ** p, tuple(range(2, x.ndim)), keepdims=True) ** (1 / p)
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit, p = Emit(self, rewriter), integer(self.properties, "p")
+        axes = range(2, len(shape(self.x)))
+        total = emit(ReduceSumOp, powers(emit, self.x, p), element=emit.inner, axes=axes, keepdims=True)
+        return [root(emit, total, p)]

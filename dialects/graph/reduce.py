@@ -11,12 +11,15 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from xdsl.pattern_rewriter import PatternRewriter
 
 from ..loops import Axis, LoopNest, Reduce, axis, identity
-from .activations import ExpOp, LogOp, SqrtOp
-from .arithmetic import DivOp, MulOp, SubOp
+from .activations import AbsOp, ExpOp, LogOp, ReciprocalOp, SqrtOp
+from .arithmetic import AddOp, DivOp, MulOp, SubOp
+from .elementwise import ClipOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, i32, shape
+from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, i8, i32, shape, u8
 from .properties import Properties, attribute, flag, ints
-from .views import normal_axis
+from .views import ReshapeOp, normal_axis
+
+MOST_F32 = float(np.finfo(np.float32).max)
 
 
 def normal_axes(properties: Properties, rank: int) -> list[int]:
@@ -34,8 +37,6 @@ def axes_from_onnx(
         if constants[1] is None:
             raise InferError("axes are constants (input 1 is computed)")
         axes = constants[1].tolist() if constants[1].size else None
-    if not axes and node.get("noop_with_empty_axes", 0):
-        raise InferError("a reduction has axes (found none, with noop_with_empty_axes = 1)")
     found = {"axes": attribute(axes)} if axes else {}
     return found | ({"keepdims": attribute(True)} if node.get("keepdims", 1) else {})
 
@@ -45,6 +46,8 @@ class ReduceBase(GraphOp):
 
     AXES_INPUT: ClassVar[int] = 18
     """The opset that made `axes` an input."""
+    TYPES: ClassVar[tuple[Attribute, ...]] = (*FLOATS, i32)
+    """Element types that it takes."""
 
     x = operand_def(TensorType)
     axes = prop_def(DenseArrayBase)
@@ -59,8 +62,8 @@ class ReduceBase(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
-        if x.element_type not in (*FLOATS, i32):
-            raise InferError(f"the operand holds floats or i32 (found {x.element_type})")
+        if x.element_type not in cls.TYPES:
+            raise InferError(f"the operand holds {cls._types()} (found {x.element_type})")
         axes, keep = normal_axes(properties, x.get_num_dims()), flag(properties, "keepdims")
         size = [1 if i in axes else n for i, n in enumerate(x.get_shape()) if keep or i not in axes]
         return [TensorType(x.element_type, size)]
@@ -70,6 +73,11 @@ class ReduceBase(GraphOp):
         cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
     ) -> tuple[list[int], dict[str, Attribute]]:
         return [0], axes_from_onnx(node, constants, opset, cls.AXES_INPUT)
+
+    @classmethod
+    def _types(cls) -> str:
+        integers = [str(kind) for kind in cls.TYPES if kind not in FLOATS]
+        return " or ".join(["floats", *([", ".join(integers)] if integers else [])])
 
     @property
     def count(self) -> int:
@@ -117,6 +125,7 @@ class ReduceMaxOp(ReduceLoops):
 
     name = "graph.reduce_max"
     FN: ClassVar[str] = "max"
+    TYPES: ClassVar[tuple[Attribute, ...]] = (*FLOATS, i32, i8, u8)
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceMax", 1),)
     EXAMPLE: ClassVar[str] = "%1 = graph.reduce_max %0 {axes = [0]} : (tensor<2x8xf32>) -> tensor<8xf32>"
 
@@ -130,6 +139,7 @@ class ReduceMinOp(ReduceLoops):
 
     name = "graph.reduce_min"
     FN: ClassVar[str] = "min"
+    TYPES: ClassVar[tuple[Attribute, ...]] = (*FLOATS, i32, i8, u8)
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceMin", 1),)
     EXAMPLE: ClassVar[str] = "%1 = graph.reduce_min %0 {axes = [0]} : (tensor<2x8xf32>) -> tensor<8xf32>"
 
@@ -150,19 +160,17 @@ class ReduceProdOp(ReduceLoops):
         return self.across(np.prod, x)
 
 
-class FloatReduction(ReduceBase):
-    """A reduction of floats that is made of others."""
+class ReduceParts(ReduceBase):
+    """A reduction that is made of others."""
 
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
-        if operands[0].element_type not in FLOATS:
-            raise InferError(f"the operand holds floats (found {operands[0].element_type})")
-        return super().infer(operands, properties)
+    def summed(self, emit: Emit, x: SSAValue, element: Attribute | None = None) -> SSAValue:
+        """The sum of x over the axes; an inner edge unless `element` is given."""
+        return emit(ReduceSumOp, x, element=element or emit.inner, **self.properties)
 
 
 @irdl_op_definition
-class ReduceMeanOp(FloatReduction):
-    """The mean over axes: the sum, divided by the count."""
+class ReduceMeanOp(ReduceParts):
+    """The mean over axes: the sum, divided by the count; of integers, truncated."""
 
     name = "graph.reduce_mean"
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceMean", 1),)
@@ -171,19 +179,38 @@ class ReduceMeanOp(FloatReduction):
     )
 
     def reference(self, x: Array) -> Array:
-        return self.across(np.mean, x)
+        mean = self.across(np.mean, x)
+        return np.trunc(mean) if x.dtype.kind == "i" else mean
 
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
         emit = Emit(self, rewriter)
-        total = emit(ReduceSumOp, self.x, element=emit.inner, **self.properties)
-        return [emit(DivOp, total, emit.constant(float(self.count)))]
+        return [emit(DivOp, self.summed(emit, self.x), emit.constant(float(self.count)))]
 
 
 @irdl_op_definition
-class ReduceL2Op(FloatReduction):
+class ReduceL1Op(ReduceParts):
+    """The sum of absolute values over axes."""
+
+    name = "graph.reduce_l1"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceL1", 1),)
+    EXAMPLE: ClassVar[str] = (
+        "%1 = graph.reduce_l1 %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
+    )
+
+    def reference(self, x: Array) -> Array:
+        return self.across(np.sum, np.abs(x))
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit = Emit(self, rewriter)
+        return [self.summed(emit, emit(AbsOp, self.x, element=emit.inner), emit.result)]
+
+
+@irdl_op_definition
+class ReduceL2Op(ReduceParts):
     """The Euclidean norm over axes."""
 
     name = "graph.reduce_l2"
+    TYPES: ClassVar[tuple[Attribute, ...]] = FLOATS
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceL2", 1),)
     EXAMPLE: ClassVar[str] = (
         "%1 = graph.reduce_l2 %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
@@ -195,7 +222,69 @@ class ReduceL2Op(FloatReduction):
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
         emit = Emit(self, rewriter)
         squares = emit(MulOp, self.x, self.x, element=emit.inner)
-        return [emit(SqrtOp, emit(ReduceSumOp, squares, element=emit.inner, **self.properties))]
+        return [emit(SqrtOp, self.summed(emit, squares))]
+
+
+@irdl_op_definition
+class ReduceSumSquareOp(ReduceParts):
+    """The sum of squares over axes."""
+
+    name = "graph.reduce_sum_square"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceSumSquare", 1),)
+    EXAMPLE: ClassVar[str] = (
+        "%1 = graph.reduce_sum_square %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
+    )
+
+    def reference(self, x: Array) -> Array:
+        return self.across(np.sum, x * x)
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit = Emit(self, rewriter)
+        return [self.summed(emit, emit(MulOp, self.x, self.x, element=emit.inner), emit.result)]
+
+
+@irdl_op_definition
+class ReduceLogSumOp(ReduceParts):
+    """The logarithm of the sum over axes."""
+
+    name = "graph.reduce_log_sum"
+    TYPES: ClassVar[tuple[Attribute, ...]] = FLOATS
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceLogSum", 1),)
+    EXAMPLE: ClassVar[str] = (
+        "%1 = graph.reduce_log_sum %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
+    )
+
+    def reference(self, x: Array) -> Array:
+        return np.log(self.across(np.sum, x))
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit = Emit(self, rewriter)
+        return [emit(LogOp, self.summed(emit, self.x))]
+
+
+@irdl_op_definition
+class ReduceLogSumExpOp(ReduceParts):
+    """The logarithm of the sum of exponentials over axes: m + log Σ e^(x − m), m = max x, finite."""
+
+    name = "graph.reduce_log_sum_exp"
+    TYPES: ClassVar[tuple[Attribute, ...]] = FLOATS
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceLogSumExp", 1),)
+    EXAMPLE: ClassVar[str] = (
+        "%1 = graph.reduce_log_sum_exp %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
+    )
+
+    def reference(self, x: Array) -> Array:
+        top = np.clip(x.max(ints(self.properties, "axes"), keepdims=True), -MOST_F32, MOST_F32)
+        total = np.log(np.sum(np.exp(x - top), ints(self.properties, "axes"), keepdims=True)) + top
+        return total.reshape(shape(self.result))
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit = Emit(self, rewriter)
+        top = emit(ReduceMaxOp, self.x, element=emit.inner, axes=self.axes, keepdims=True)
+        top = emit(ClipOp, top, element=emit.inner, lo=-MOST_F32, hi=MOST_F32)
+        powers = emit(ExpOp, emit(SubOp, self.x, top, element=emit.inner), element=emit.inner)
+        total = emit(LogOp, self.summed(emit, powers), element=emit.inner)
+        return [emit(AddOp, total, emit.keep(ReshapeOp, top, shape=shape(self.result)))]
 
 
 class SoftmaxBase(GraphOp):
@@ -260,7 +349,7 @@ class SoftmaxOp(SoftmaxBase):
         emit = Emit(self, rewriter)
         powers = emit(ExpOp, self.shifted(emit), element=emit.inner)
         total = emit(ReduceSumOp, powers, element=emit.inner, axes=self.axes, keepdims=True)
-        return [emit(DivOp, powers, total)]
+        return [emit(MulOp, powers, emit(ReciprocalOp, total, element=emit.inner))]
 
 
 @irdl_op_definition

@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
-from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from .emit import Emit
 from .op import (
     Array,
+    Frame,
     GraphOp,
     InferError,
     Join,
@@ -26,7 +25,7 @@ from .op import (
     element,
     shape,
 )
-from .properties import attribute, attributes, integer, ints
+from .properties import attribute, attributes, integer, ints, number
 
 
 class ViewOp(GraphOp):
@@ -263,7 +262,6 @@ class ConcatOp(ViewOp):
     """The operands one after the other along an axis."""
 
     name = "graph.concat"
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Concat", 4),)
     EXAMPLE: ClassVar[str] = (
         "%2 = graph.concat %0, %1 {axis = 1} : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>"
     )
@@ -288,12 +286,6 @@ class ConcatOp(ViewOp):
         target[place] = sum(size[place] for size in shapes)
         return [TensorType(operands[0].element_type, target)]
 
-    @classmethod
-    def from_onnx(
-        cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
-    ) -> tuple[list[int], dict[str, Attribute]]:
-        return list(range(len(constants))), attributes(axis=node["axis"])
-
     def reference(self, *parts: Array) -> Array:
         return np.concatenate(parts, integer(self.properties, "axis"))
 
@@ -303,10 +295,11 @@ class ConcatOp(ViewOp):
 
 @irdl_op_definition
 class PadOp(ViewOp):
-    """The operand inside a larger tensor of zeros: `before` and `after` elements on each axis."""
+    """The operand inside a larger tensor of one value, 0 if none is given: `before` and `after` elements on each axis.
+    Negative ones cut the operand off.
+    """
 
     name = "graph.pad"
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Pad", 2),)
     EXAMPLE: ClassVar[str] = (
         "%1 = graph.pad %0 {before = [0, 1], after = [0, 2]} : (tensor<2x3xf32>) -> tensor<2x6xf32>"
     )
@@ -314,56 +307,27 @@ class PadOp(ViewOp):
     x = operand_def(TensorType)
     before = prop_def(DenseArrayBase)
     after = prop_def(DenseArrayBase)
-
-    @classmethod
-    def normalize(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
-        """From ONNX's terms: `pads` of all axes' begins, then ends; of the axes in `axes` if that is given."""
-        if "pads" not in properties:
-            return properties
-        rank, pads = operands[0].get_num_dims(), ints(properties, "pads")
-        axes = [normal_axis(i, rank) for i in ints(properties, "axes", range(rank))]
-        before, after = [0] * rank, [0] * rank
-        for i, place in enumerate(axes):
-            before[place], after[place] = pads[i], pads[i + len(axes)]
-        return attributes(before=before, after=after)
+    value = opt_prop_def(FloatAttr)
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         source, before, after = operands[0].get_shape(), ints(properties, "before"), ints(properties, "after")
-        if not len(source) == len(before) == len(after) or min(before + after, default=0) < 0:
-            raise InferError(f"padding is 0 or more on each of {len(source)} axes (found {before} and {after})")
-        return [TensorType(operands[0].element_type, [sum(n) for n in zip(source, before, after, strict=True)])]
-
-    @classmethod
-    def from_onnx(
-        cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
-    ) -> tuple[list[int], dict[str, Attribute]]:
-        if node.get("mode", "constant") != "constant":
-            raise InferError(f"padding is constant (found mode = {node['mode']})")
-        if opset < 11:
-            pads, fill, axes = node["pads"], node.get("value", 0.0), None
-        else:
-            lists = [None if value is None else value.reshape(-1).tolist() for value in constants[1:]]
-            pads, fill, axes, *_ = [*lists, [], []]
-            if pads is None or fill is None or axes is None:
-                raise InferError("padding is given by constants (some input is computed)")
-            fill = fill[0] if fill else 0.0
-        if fill:
-            raise InferError(f"padding is filled with 0 (found {fill})")
-        return [0], attributes(pads=pads, axes=axes or None)
+        if not len(source) == len(before) == len(after):
+            raise InferError(f"padding is given for each of {len(source)} axes (found {before} and {after})")
+        target = [sum(n) for n in zip(source, before, after, strict=True)]
+        if min(target, default=1) < 1:
+            raise InferError(f"padding leaves elements of {list(source)} (found {before} and {after})")
+        return [TensorType(operands[0].element_type, target)]
 
     def reference(self, x: Array) -> Array:
-        return np.pad(x, list(zip(ints(self.properties, "before"), ints(self.properties, "after"), strict=True)))
+        """Element by element from its place in the operand, if it has one there."""
+        size = shape(self.result)
+        places = [np.arange(n) - before for n, before in zip(size, ints(self.properties, "before"), strict=True)]
+        clipped = np.ix_(*(np.clip(place, 0, n - 1) for place, n in zip(places, x.shape, strict=True)))
+        there = np.ones(size, bool)
+        for axis, (place, n) in enumerate(zip(places, x.shape, strict=True)):
+            there &= ((place >= 0) & (place < n)).reshape([-1 if i == axis else 1 for i in range(len(size))])
+        return np.where(there, x[clipped], np.asarray(number(self.properties, "value")).astype(x.dtype))
 
-    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
-        """Axis by axis, zeros before and after."""
-        emit, value = Emit(self, rewriter), self.x
-        pairs = zip(ints(self.properties, "before"), ints(self.properties, "after"), strict=True)
-        for place, (before, after) in enumerate(pairs):
-            if before or after:
-                size = shape(value)
-                zero = emit.constant(np.zeros([1] * len(size)), element(value))
-                sides = [[*size[:place], count, *size[place + 1 :]] for count in (before, after)]
-                left, right = ([emit.keep(ExpandOp, zero, shape=side)] if side[place] else [] for side in sides)
-                value = emit(ConcatOp, *left, value, *right, element=element(value), axis=place)
-        return [value]
+    def view(self) -> View:
+        return Frame(shape(self.result), ints(self.properties, "before"), number(self.properties, "value"))

@@ -1,7 +1,5 @@
 """Every operator: its example reads and prints, evaluation agrees with the reference, and mistakes are named."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from graph_tools import around, example_op, parse, random_inputs
@@ -30,23 +28,19 @@ def test_the_example_reads_and_prints(example: str) -> None:
     assert str(parse(text)) == text
 
 
-def test_the_ir_test_holds_every_example() -> None:
-    text = (Path(__file__).parents[1] / "filecheck" / "dialects" / "graph.mlir").read_text()
-    lines = {line.strip() for line in text.splitlines()}
-    assert [line for example in EXAMPLES for line in example.splitlines() if line.strip() not in lines] == []
-
-
 @pytest.mark.parametrize("kind", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("cls", OPERATORS, ids=NAMES)
 def test_evaluation_agrees_with_the_reference(cls: type[GraphOp], kind: str) -> None:
     op = example_op(cls.EXAMPLE.replace("f32", kind))
     inputs = random_inputs(op)
-    found, wanted = op.evaluate(*inputs), op.reference(*map(widened, inputs))
-    assert found.dtype == NUMPY[element(op.results[0])]
-    assert found.shape == np.shape(wanted) == shape(op.results[0])
-    scale = max(1e-3, float(np.max(np.abs(wanted.astype(np.float64)))))
-    error = np.max(np.abs(found.astype(np.float64) - wanted.astype(np.float64))) / scale
-    assert error <= TOLERANCE[dtype_name(op.results[0])]
+    pairs = zip(op.evaluate_all(*inputs), op.reference_all(*map(widened, inputs)), op.results, strict=True)
+    for found, wanted, result in pairs:
+        if result is op.results[0]:
+            assert found.dtype == NUMPY[element(result)]
+        assert found.shape == np.shape(wanted) == shape(result)
+        scale = max(1e-3, float(np.max(np.abs(wanted.astype(np.float64)))))
+        error = np.max(np.abs(found.astype(np.float64) - wanted.astype(np.float64))) / scale
+        assert error <= TOLERANCE[dtype_name(op.results[0])]
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max", "min", "mod", "fmod", "eq", "lt", "ge"])
@@ -136,7 +130,7 @@ MISTAKES = [
         "%1 = graph.window2d %0 {"
         'fn = "min", kernel = [2, 2], strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1]}'
         " : (tensor<1x8x8x3xf32>) -> tensor<1x7x7x3xf32>",
-        "fn is mean or max (found 'min')",
+        "fn is mean, sum or max (found 'min')",
     ),
     ("%1 = graph.reshape %0 {shape = [5]} : (tensor<2x3xf32>) -> tensor<5xf32>", "keeps the number of elements"),
     (

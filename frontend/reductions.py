@@ -1,0 +1,116 @@
+"""Reductions and normalisations of which ONNX has further forms: no axes, truth values, more results."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..dialects.graph.activations import AbsOp, LogOp, ReciprocalOp, SqrtOp
+from ..dialects.graph.arithmetic import AddOp, EqOp, MulOp, SubOp
+from ..dialects.graph.elementwise import CastOp, WhereOp
+from ..dialects.graph.norm import GroupNormOp, LayerNormOp
+from ..dialects.graph.op import InferError, element, f32, i1, shape, u8
+from ..dialects.graph.properties import integer, number
+from ..dialects.graph.reduce import (
+    ReduceBase,
+    ReduceL1Op,
+    ReduceL2Op,
+    ReduceLogSumExpOp,
+    ReduceLogSumOp,
+    ReduceMaxOp,
+    ReduceMeanOp,
+    ReduceMinOp,
+    ReduceProdOp,
+    ReduceSumOp,
+    ReduceSumSquareOp,
+)
+from ..dialects.graph.views import ExpandOp, ReshapeOp, normal_axis
+from .node import Node, Value
+
+Reduction = Callable[[Node], Sequence[Value]]
+
+
+def reduction(kind: type[ReduceBase]) -> Reduction:
+    """A reduction; over no axes (a scalar's, or with `noop_with_empty_axes`), what it does to each element is left."""
+
+    def expand(node: Node) -> Sequence[Value]:
+        axes, x = node.attributes.get("axes") if node.opset < kind.AXES_INPUT else node.known(1), node.operand(0)
+        empty = axes is None or not len(axes)
+        if not shape(x) or (empty and node.attributes.get("noop_with_empty_axes", 0)):
+            return [_alone(node, kind)]
+        if element(x) != i1 or kind not in (ReduceMaxOp, ReduceMinOp):
+            return [node.one(kind)]
+        _, properties = kind.from_onnx(node.attributes, node.constants(), node.opset)
+        found = node.emit(kind, node.emit(CastOp, x, element=u8), **properties)
+        return [node.emit(CastOp, found, element=i1)]
+
+    return expand
+
+
+def _alone(node: Node, kind: type[ReduceBase]) -> Value:
+    x = node.operand(0)
+    if kind in (ReduceL1Op, ReduceL2Op):
+        return node.emit(AbsOp, x)
+    if kind is ReduceSumSquareOp:
+        return node.emit(MulOp, x, x)
+    return node.emit(LogOp, x) if kind is ReduceLogSumOp else x
+
+
+def hardmax(node: Node) -> Sequence[Value]:
+    """1 where a row has its largest value for the first time, else 0; up to opset 12 a row is all axes from one on."""
+    x = node.operand(0)
+    size, kind = shape(x), element(x)
+    place = normal_axis(node.attributes.get("axis", 1 if node.opset < 13 else -1), len(size))
+    if node.opset < 13:
+        x = node.emit(ReshapeOp, x, shape=[math.prod(size[:place]), math.prod(size[place:])])
+        place = 1
+    wide = [n if i == place else 1 for i, n in enumerate(shape(x))]
+    places = node.builder.constant(np.arange(wide[place], dtype=np.int32).reshape(wide))
+    beyond = node.builder.constant(np.array(wide[place], np.int32))
+    top = node.emit(ReduceMaxOp, x, axes=[place], keepdims=True)
+    found = node.emit(WhereOp, node.emit(EqOp, x, top), places, beyond)
+    first = node.emit(ReduceMinOp, found, axes=[place], keepdims=True)
+    return [node.emit(ReshapeOp, node.emit(CastOp, node.emit(EqOp, places, first), element=kind), shape=size)]
+
+
+def layer_norm(node: Node) -> Sequence[Value]:
+    """The normalised tensor; if they are asked for, the mean and the inverse of the standard deviation, f32."""
+    y = node.one(LayerNormOp)
+    if not any(node.proto.output[1:]):
+        return [y]
+    _, properties = LayerNormOp.from_onnx(node.attributes, node.constants(), node.opset)
+    x, epsilon = node.operand(0), number(properties, "epsilon")
+    rank = len(shape(x))
+    axes = list(range(normal_axis(integer(properties, "axis"), rank), rank))
+    mean = node.emit(ReduceMeanOp, x, element=f32, axes=axes, keepdims=True)
+    centred = node.emit(SubOp, x, mean, element=f32)
+    squares = node.emit(MulOp, centred, centred, element=f32)
+    variance = node.emit(ReduceMeanOp, squares, element=f32, axes=axes, keepdims=True)
+    shifted = node.emit(AddOp, variance, node.builder.constant(np.array(epsilon, np.float32)), element=f32)
+    return [y, mean, node.emit(ReciprocalOp, node.emit(SqrtOp, shifted))]
+
+
+def group_norm(node: Node) -> Sequence[Value]:
+    """Before opset 21, scale and bias are per group."""
+    if node.opset >= 21:
+        return [node.one(GroupNormOp)]
+    x, groups = node.operand(0), node.attributes["num_groups"]
+    channels = (*shape(x), 0, 0)[1]
+    if groups < 1 or channels % groups:
+        raise InferError(f"the groups divide the channels (found {groups} and {channels})")
+    size = (groups, channels // groups)
+    given = [node.emit(ReshapeOp, node.operand(index), shape=[groups, 1]) for index in (1, 2)]
+    wide = [node.emit(ExpandOp, value, shape=size) for value in given]
+    flat = [node.emit(ReshapeOp, value, shape=[math.prod(size)]) for value in wide]
+    _, properties = GroupNormOp.from_onnx(node.attributes, node.constants(), node.opset)
+    return [node.emit(GroupNormOp, x, *flat, **properties)]
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    form.name: reduction(kind)
+    for kind in (
+        *(ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp),
+        *(ReduceL1Op, ReduceL2Op, ReduceSumSquareOp, ReduceLogSumOp, ReduceLogSumExpOp),
+    )
+    for form in kind.ONNX
+}
