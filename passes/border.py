@@ -14,7 +14,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.graph.constants import ConstantOp, WeightOp, constant, constant_value
 from ..dialects.graph.elementwise import CastOp, CopyOp
-from ..dialects.graph.op import dtype_name, element, i32, i64, shape
+from ..dialects.graph.op import GraphOp, dtype_name, element, i32, i64, shape
+from ..dialects.graph.views import ViewOp
 from ..dialects.weights import WeightStore
 from .context import compile_context
 
@@ -75,6 +76,7 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
 
 def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAValue:
     """What is returned in place of `value`."""
+    value = _narrow_views(value, last)
     owner = value.owner
     if isinstance(owner, CastOp) and element(value) == i64:
         value, cast = owner.x, owner
@@ -93,6 +95,33 @@ def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAVal
             Rewriter.insert_op(op, InsertPoint.before(last))
         return copy.result
     return value
+
+
+def _narrow_views(value: SSAValue, last: Operation) -> SSAValue:
+    """Views of a cast to i64 as the cast of the views."""
+    views: list[ViewOp] = []
+    inner = value
+    while isinstance(inner.owner, ViewOp) and len(inner.owner.operands) == 1:
+        views.append(inner.owner)
+        inner = inner.owner.operands[0]
+    if not views or not isinstance(inner.owner, CastOp) or element(value) != i64:
+        return value
+    cast, moved = inner.owner, inner.owner.x
+    for view in reversed(views):
+        moved = _insert(type(view).build_op([moved], view.properties), view, last)
+    wide = _insert(CastOp.build_op([moved], element=i64), cast, last)
+    last.operands[list(last.operands).index(value)] = wide
+    for op in (*views, cast):
+        if not any(True for _ in op.results[0].uses):
+            op.detach()
+            op.erase()
+    return wide
+
+
+def _insert(op: GraphOp, like: Operation, last: Operation) -> SSAValue:
+    op.location = like.location
+    Rewriter.insert_op(op, InsertPoint.before(last))
+    return op.results[0]
 
 
 def _names(values: Sequence[SSAValue]) -> Attribute:

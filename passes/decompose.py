@@ -1,17 +1,21 @@
 """The pass `decompose`: rewrites ONNX's operators into primitives, ops that are one loop nest or one view."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ..dialects.graph import OPERATORS
+from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import GraphOp
 from .context import PassError, compile_context
 from .fold import insert_constant
-from .rewrite import Rewriter, rewrite
+from .products import plain_product
+from .rewrite import Pattern, Rewriter, rewrite
 from .values import array_of
 
 
@@ -19,7 +23,8 @@ from .values import array_of
 class Decompose(ModulePass):
     """Replaces every op that has a `decompose`, until only primitives are left.
 
-    A composite's inner edges are f32, and the edge of its result keeps its type (docs/numerics.md §2).
+    A composite's inner edges are f32, and the edge of its result keeps its type (docs/numerics.md §2). A matrix product
+    whose operands are vectors, or whose batch axes broadcast, becomes one that a kernel is made for.
 
         %0 = graph.softmax %x {axes = [1]} : (tensor<2x8xf16>) -> tensor<2x8xf16>
 
@@ -29,14 +34,16 @@ class Decompose(ModulePass):
         %1 = graph.sub %x, %0 : (tensor<2x8xf16>, tensor<2x1xf32>) -> tensor<2x8xf32>
         %2 = graph.exp %1 : (tensor<2x8xf32>) -> tensor<2x8xf32>
         %3 = graph.reduce_sum %2 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
-        %4 = graph.div %2, %3 : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf16>
+        %4 = graph.reciprocal %3 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+        %5 = graph.mul %2, %4 : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf16>
     """
 
     name: ClassVar[str] = "decompose"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         composites = [cls for cls in OPERATORS if cls.structure() == "decompose"]
-        rewrite(compile_context(ctx), op, dict.fromkeys(composites, (decompose_op,)))
+        patterns: dict[type[Operation], Sequence[Pattern]] = dict.fromkeys(composites, (decompose_op,))
+        rewrite(compile_context(ctx), op, patterns | {MatMulOp: (plain_product,)})
 
 
 def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:

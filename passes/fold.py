@@ -63,9 +63,9 @@ def patterns_of_fold() -> dict[type[Operation], Sequence[Pattern]]:
         PowOp: (drop_neutral,),
         TransposeOp: (drop_same_type_transpose, merge_transposes, transpose_to_reshape),
         ReshapeOp: (drop_same_type, merge_reshapes),
-        SliceOp: (drop_same_type,),
+        SliceOp: (drop_whole_slice,),
         ExpandOp: (drop_same_type,),
-        PadOp: (drop_same_type,),
+        PadOp: (drop_empty_frame,),
         ConcatOp: (drop_single,),
     }
     return {
@@ -98,7 +98,7 @@ def fold_constant(op: GraphOp, rewriter: Rewriter) -> None:
 
 def insert_constant(array: Array, rewriter: Rewriter) -> SSAValue:
     """A constant before the op at hand; its bytes are in the store unless it is small."""
-    return rewriter.insert(constant(np.ascontiguousarray(array), rewriter.ctx.weights)).results[0]
+    return rewriter.insert(constant(np.asarray(array, order="C"), rewriter.ctx.weights)).results[0]
 
 
 # identities -----------------------------------------------------------------------------------------------------------
@@ -106,6 +106,18 @@ def drop_same_type(op: GraphOp, rewriter: Rewriter) -> None:
     """A copy, or a view or cast that changes nothing; their results then have the operand's type."""
     if op.results[0].type == op.operands[0].type:
         rewriter.replace(op, [], [op.operands[0]])
+
+
+def drop_empty_frame(op: PadOp, rewriter: Rewriter) -> None:
+    """Nothing before and after the operand, and nothing cut off."""
+    if not any((*ints(op.properties, "before"), *ints(op.properties, "after"))):
+        drop_same_type(op, rewriter)
+
+
+def drop_whole_slice(op: SliceOp, rewriter: Rewriter) -> None:
+    """All elements in the order that they are in; a step of −1 turns it round."""
+    if min(ints(op.properties, "steps"), default=1) > 0:
+        drop_same_type(op, rewriter)
 
 
 def drop_same_type_transpose(op: TransposeOp, rewriter: Rewriter) -> None:

@@ -18,6 +18,7 @@ from ..dialects.graph.structure import KernelOp, YieldOp
 from ..dialects.loops import Map
 from .context import compile_context
 from .fuse_groups import Grouping, alone, grow_epilogues, grow_rows, note_near_misses
+from .fuse_views import absorb_operands
 from .location import fuse_locations
 from .rewrite import erase_dead_ops
 
@@ -29,23 +30,30 @@ class Fuse(ModulePass):
     A kernel is one of
     - a contraction (matmul, conv2d, depthwise2d), a pooling or a reduction of inner axes, with an *epilogue*:
       elementwise ops of its result's shape, whose other operands are numbers, vectors along the last axis or tensors
-      of that shape;
+      of that shape; a matmul takes the views (transposes, slices) of its operands and of its result with it, as
+      strides of its loads and stores;
     - a *row group*: elementwise ops and reductions over the last axes, of one shape [rows…, columns…] or [rows…, 1…],
       such as a whole softmax or layer normalisation; it may have several results;
     - one op that moves elements: a transpose, slice, concatenation, expansion or pad.
 
-    No value is computed twice, and a group never waits for something that waits for the group. Each edge keeps its
-    type, so no bit changes; with `enabled=false`, every op is a kernel of its own.
+    No value is computed twice, but a view may be, and a group never waits for something that waits for the group. Each
+    edge keeps its type, so no bit changes; with `enabled=false`, every op is a kernel of its own.
 
-        %0 = graph.matmul %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
-        %1 = graph.relu %0 : (tensor<4x2xf16>) -> tensor<4x2xf16>
+        func.func @main(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>) -> tensor<4x2xf16> {
+          %0 = graph.matmul %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+          %1 = graph.relu %0 : (tensor<4x2xf16>) -> tensor<4x2xf16>
+          func.return %1 : tensor<4x2xf16>
+        }
 
     becomes
 
-        %1 = graph.kernel(%x = %a, %y = %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16> {
-          %2 = graph.matmul %x, %y : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
-          %3 = graph.relu %2 : (tensor<4x2xf16>) -> tensor<4x2xf16>
-          graph.yield %3 : tensor<4x2xf16>
+        func.func @main(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>) -> tensor<4x2xf16> {
+          %1 = graph.kernel(%x = %a, %y = %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16> {
+            %2 = graph.matmul %x, %y : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+            %3 = graph.relu %2 : (tensor<4x2xf16>) -> tensor<4x2xf16>
+            graph.yield %3 : tensor<4x2xf16>
+          }
+          func.return %1 : tensor<4x2xf16>
         }
     """
 
@@ -59,7 +67,9 @@ class Fuse(ModulePass):
             if not isinstance(function, FuncOp) or not function.body.blocks:
                 continue
             block = function.body.block
-            grouping = Grouping.of(block, context)
+            absorbed = absorb_operands(block) if self.enabled else {}
+            erase_dead_ops(function)
+            grouping = Grouping.of(block, context, absorbed)
             if self.enabled:
                 grow_epilogues(grouping)
                 grow_rows(grouping)

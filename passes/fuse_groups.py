@@ -14,6 +14,7 @@ from ..dialects.graph.reduce import ReduceLoops
 from ..dialects.graph.views import PadOp, ReshapeOp
 from ..dialects.loops import MultiplyAdd, Window
 from .context import CompileContext
+from .fuse_views import Absorbed, outward_views
 from .values import users
 
 MOST_OPS = 64
@@ -34,15 +35,16 @@ class Grouping:
     ctx: CompileContext
     ops: list[GraphOp]
     position: dict[Operation, int]
+    absorbed: Absorbed
     groups: list[Group] = field(default_factory=list[Group])
     group: dict[Operation, Group] = field(default_factory=dict[Operation, Group])
 
     @staticmethod
-    def of(block: Block, ctx: CompileContext) -> "Grouping":
+    def of(block: Block, ctx: CompileContext, absorbed: Absorbed) -> "Grouping":
         """No groups yet."""
         everything = list(block.ops)
         ops = [op for op in everything if isinstance(op, GraphOp) and not isinstance(op, ReshapeOp)]
-        return Grouping(ctx, ops, {op: index for index, op in enumerate(everything)})
+        return Grouping(ctx, ops, {op: index for index, op in enumerate(everything)}, absorbed)
 
     def is_open(self, op: object) -> bool:
         """An op of the block that no group has."""
@@ -135,7 +137,8 @@ def grow_epilogues(grouping: Grouping) -> None:
         for ops in grow(anchor, grouping, lambda op, inside, anchor=anchor: fits_epilogue(op, inside, anchor)):
             if outputs(ops) <= 1:
                 best = len(ops)
-        grouping.add(ops[:best])
+        kept = ops[:best]
+        grouping.add([*grouping.absorbed.get(anchor, []), *kept, *outward_views(anchor, kept[-1])])
 
 
 def is_anchor(op: GraphOp) -> bool:

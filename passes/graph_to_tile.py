@@ -1,6 +1,5 @@
 """`graph-to-tile`: each outlined kernel of graph ops becomes a `tile.kernel`, tiled for the target."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,17 +9,24 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from ..dialects import tile
-from ..dialects.graph.contract import Conv2DOp, Depthwise2DOp, MatMulOp
+from ..dialects.graph.constants import ConstantOp
+from ..dialects.graph.contract import Conv2DOp, Depthwise2DOp, GroupConv2DOp, MatMulOp
 from ..dialects.graph.op import GraphOp, dtype_name, shape
 from ..dialects.graph.pool import Window2DOp
-from ..dialects.graph.properties import flag, ints
+from ..dialects.graph.properties import ints
+from ..dialects.graph.recurrence import RecurrenceOp
 from .context import PassError, compile_context
 from .location import leaves
 from .tiling.body import Machine, NotTileable, Region
-from .tiling.contraction import Product, tile_product
+from .tiling.contraction import tile_product
 from .tiling.depthwise import tile_depthwise
-from .tiling.image import Image, tile_convolution
+from .tiling.geometry import Image
+from .tiling.grouped import tile_groups
+from .tiling.image import tile_convolution
 from .tiling.movement import tile_movement
+from .tiling.operands import product_of
+from .tiling.product import Product
+from .tiling.recurrent import tile_recurrence
 from .tiling.vector import tile_vector
 from .tiling.window import tile_window
 
@@ -79,11 +85,18 @@ class GraphToTile(ModulePass):
 
 
 def region_of(function: FuncOp) -> Region:
-    """The kernel in a function of graph ops."""
+    """The kernel in a function of graph ops; views before and after its other ops are told apart."""
     block = function.body.block
-    ops = [op for op in block.ops if isinstance(op, GraphOp)]
+    ops = [op for op in block.ops if isinstance(op, GraphOp) and not isinstance(op, ConstantOp)]
     assert block.last_op is not None
-    return Region(tuple(block.args), tuple(ops), tuple(block.last_op.operands))
+    results = tuple(block.last_op.operands)
+    inner = [n for n, op in enumerate(ops) if op.structure() != "view"]
+    if not inner:
+        return Region(tuple(block.args), tuple(ops), results)
+    views, outward = ops[: inner[0]], ops[inner[-1] + 1 :]
+    if outward:
+        results = tuple(outward[0].operands)
+    return Region(tuple(block.args), tuple(ops[inner[0] : inner[-1] + 1]), results, tuple(views), tuple(outward))
 
 
 def tile_kernel(name: str, region: Region, machine: Machine) -> tile.KernelOp:
@@ -98,24 +111,7 @@ def tile_kernel(name: str, region: Region, machine: Machine) -> tile.KernelOp:
 
 
 def _matmul(name: str, region: Region, machine: Machine) -> tile.KernelOp:
-    return tile_product(name, region, product_of(region.ops[0]), machine)
-
-
-def product_of(op: GraphOp) -> Product:
-    """Sizes of a `graph.matmul`; a right operand without batch axes takes all rows of the left one as one matrix."""
-    a, b = shape(op.operands[0]), shape(op.operands[1])
-    transposed = flag(op.properties, "trans_b")
-    if len(a) < 2 or len(b) < 2:
-        raise NotTileable(f"operands of a product are matrices (found rank {len(a)} and {len(b)})")
-    n, k = (b[-2], b[-1]) if transposed else (b[-1], b[-2])
-    dtype = dtype_name(op.operands[0])
-    if dtype != dtype_name(op.operands[1]):
-        raise NotTileable(f"operands of a product have one type (found {dtype} and {dtype_name(op.operands[1])})")
-    if math.prod(b[:-2]) == 1:
-        return Product(1, math.prod(a[:-1]), n, k, True, transposed, dtype)
-    if a[:-2] != b[:-2]:
-        raise NotTileable(f"batch axes of a product agree (found {a[:-2]} and {b[:-2]})")
-    return Product(math.prod(a[:-2]), a[-2], n, k, False, transposed, dtype)
+    return tile_product(name, region, product_of(region), machine)
 
 
 def image_of(op: GraphOp) -> Image:
@@ -145,7 +141,7 @@ def _convolution(name: str, region: Region, machine: Machine) -> tile.KernelOp:
     image, columns = image_of(op), shape(op.results[0])[3]
     if image.taps == 1 and image.strides == (1, 1) and not any(ints(op.properties, "pads")) and image.c0 == 16:
         # A 1×1 convolution is a product of the pixels; k is the channel.
-        product = Product(1, image.batch * image.h * image.w, columns, image.channels, True, False, image.dtype)
+        product = Product.plain(image.batch * image.h * image.w, columns, image.channels, image.dtype)
         return tile_product(name, region, product, machine)
     return tile_convolution(name, region, image, columns, machine)
 
@@ -162,7 +158,9 @@ _FORMS: dict[type[GraphOp], Callable[[str, Region, Machine], tile.KernelOp]] = {
     MatMulOp: _matmul,
     Conv2DOp: _convolution,
     Depthwise2DOp: _depthwise,
+    GroupConv2DOp: tile_groups,
     Window2DOp: _window,
+    RecurrenceOp: tile_recurrence,
 }
 
 

@@ -28,14 +28,20 @@ class OutlineKernels(ModulePass):
     Weights are operands, so the twelve layers of a model are one set of kernels. A launch keeps the location of its
     kernel, and in `nodes` the ONNX nodes of each operator in it (constants are not counted).
 
-        %1 = graph.kernel(%x = %0) : (tensor<4xf16>) -> tensor<4xf16> {
-          %2 = graph.relu %x : (tensor<4xf16>) -> tensor<4xf16>
-          graph.yield %2 : tensor<4xf16>
+        func.func @main(%0: tensor<4xf16>) -> tensor<4xf16> {
+          %1 = graph.kernel(%x = %0) : (tensor<4xf16>) -> tensor<4xf16> {
+            %2 = graph.relu %x : (tensor<4xf16>) -> tensor<4xf16> loc("Relu_7")
+            graph.yield %2 : tensor<4xf16>
+          }
+          func.return %1 : tensor<4xf16>
         }
 
     becomes
 
-        %1 = graph.launch @k0(%0) {nodes = [["Relu_7"]]} : (tensor<4xf16>) -> tensor<4xf16>
+        func.func @main(%0: tensor<4xf16>) -> tensor<4xf16> {
+          %1 = graph.launch @k0(%0) {nodes = [["Relu_7"]]} : (tensor<4xf16>) -> tensor<4xf16>
+          func.return %1 : tensor<4xf16>
+        }
 
         func.func private @k0(%x: tensor<4xf16>) -> tensor<4xf16> {
           %2 = graph.relu %x : (tensor<4xf16>) -> tensor<4xf16>

@@ -14,6 +14,7 @@ from xdsl.rewriter import Rewriter as IRRewriter
 
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
+from ..dialects.graph.gather import IndexedOp
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
 from ..dialects.graph.properties import number
 from ..dialects.graph.views import ViewOp
@@ -25,19 +26,28 @@ MOST_F16 = 65504.0
 LEAST_F16 = 2.0**-14
 
 CONTRACTIONS = frozenset(
-    {"graph.matmul", "graph.gemm", "graph.conv", "graph.conv2d", "graph.depthwise2d", "graph.conv_transpose"}
+    {
+        *("graph.matmul", "graph.gemm", "graph.conv", "graph.conv_transpose"),
+        *("graph.conv2d", "graph.group_conv2d", "graph.depthwise2d"),
+    }
 )
 """Their first two operands have the low type; the others, biases, are f32."""
-TABLES = frozenset({"graph.gather", "graph.gather_nd", "graph.gather_elements", "graph.resize"})
+RECURRENT = frozenset({"graph.lstm", "graph.gru", "graph.rnn"})
+"""Their first three operands and their first result have the low type; biases and states are f32."""
+TABLES = frozenset({"graph.resample"})
 """They move elements like views, of their first operand."""
 BOUNDED = CONTRACTIONS | {
     *("graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid"),
     *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
-    *("graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm"),
+    *("graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm", "graph.rms_norm"),
+    *("graph.mean_variance_norm", "graph.lp_norm"),
 }
 """Safe ops: their results fit the low type whatever comes in."""
 WIDENING = frozenset(
-    {"graph.exp", "graph.pow", "graph.reduce_sum", "graph.reduce_prod", "graph.reduce_sum_square", "graph.cumsum"}
+    {
+        *("graph.exp", "graph.pow", "graph.cumsum"),
+        *("graph.reduce_sum", "graph.reduce_prod", "graph.reduce_l1", "graph.reduce_sum_square"),
+    }
 )
 """Their results may leave the low type's range though the operands are in it."""
 SENSITIVE = frozenset({"graph.sqrt", "graph.rsqrt", "graph.reciprocal", "graph.log", "graph.div", "graph.pow"})
@@ -58,6 +68,7 @@ class Precision(ModulePass):
         func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
           %0 = graph.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
           func.return %0 : tensor<4x8xf32>
+        }
 
     becomes
 
@@ -66,6 +77,7 @@ class Precision(ModulePass):
           %1 = graph.relu %0 : (tensor<4x8xf16>) -> tensor<4x8xf16>
           %2 = graph.cast %1 : (tensor<4x8xf16>) -> tensor<4x8xf32>
           func.return %2 : tensor<4x8xf32>
+        }
     """
 
     name: ClassVar[str] = "precision"
@@ -131,11 +143,13 @@ class _Typing:
         if isinstance(op, CastOp) and floats:
             wide = self.low == f16 and element(op.x) in (i32, i64)  # an integer may be larger than f16 reaches
             self._set(op, f32 if wide else self.low, island=wide)
-        elif isinstance(op, ViewOp) or op.name in TABLES:
+        elif isinstance(op, (ViewOp, IndexedOp)) or op.name in TABLES:
             self._move(op)
+        elif op.name in RECURRENT:
+            self._recur(op)
         elif floats:
             if op.name in CONTRACTIONS:
-                self._contract(op)
+                self._contract(op, 2)
             else:
                 self._shrink_tensors(op)
             self._set(op, f32 if self._is_island(op) else self.low, island=self._is_island(op))
@@ -148,17 +162,25 @@ class _Typing:
                     self.islands.add(new)
 
     # operands -------------------------------------------------------------------------------------------------------
-    def _contract(self, op: GraphOp) -> None:
+    def _contract(self, op: GraphOp, low: int) -> None:
+        """The first `low` operands have the low type, the others f32."""
         for index, operand in enumerate(op.operands):
             if element(operand) in FLOATS:
-                op.operands[index] = self._as(operand, self.low if index < 2 else f32, op)
+                op.operands[index] = self._as(operand, self.low if index < low else f32, op)
+
+    def _recur(self, op: GraphOp) -> None:
+        """The states stay f32 from one run of a stream to the next: what comes in as f32 is taken before its cast."""
+        for index in range(3, len(op.operands)):
+            owner = op.operands[index].owner
+            if isinstance(owner, CastOp) and element(owner.x) == f32:
+                op.operands[index] = owner.x
+        self._contract(op, 3)
+        IRRewriter.replace_value_with_new_type(op.results[0], TensorType(self.low, shape(op.results[0])))
 
     def _move(self, op: GraphOp) -> None:
         """Elements move unchanged: the result has the type of the operands, f32 if one of several is."""
         moved = [
-            operand
-            for operand in (op.operands if isinstance(op, ViewOp) else op.operands[:1])
-            if element(operand) in FLOATS
+            operand for operand in (op.operands[:1] if op.name in TABLES else op.operands) if element(operand) in FLOATS
         ]
         if not moved:
             return

@@ -137,7 +137,7 @@ def erase_dead(op: Operation, push: Callable[[Operation], None], drop: Callable[
         push(owner)
 
 
-def erase_dead_ops(module: ModuleOp) -> int:
+def erase_dead_ops(module: Operation) -> int:
     """Erases all dead ops, users before producers; returns how many."""
     count = 0
     for op in list(module.walk(reverse=True)):

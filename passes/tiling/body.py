@@ -45,12 +45,22 @@ class Machine:
 
 @dataclass(frozen=True)
 class Region:
-    """A fused kernel: operand values, the ops in order, the values it yields. Scalar constants are operands of the
-    ops."""
+    """A fused kernel: operand values, the ops in order, the values they yield. Scalar constants are operands of the
+    ops.
+
+    views: what re-indexes arguments for the first op; outward: what re-indexes the one result on its way out."""
 
     arguments: tuple[SSAValue, ...]
     ops: tuple[GraphOp, ...]
     results: tuple[SSAValue, ...]
+    views: tuple[GraphOp, ...] = ()
+    outward: tuple[GraphOp, ...] = ()
+
+    def base(self, value: SSAValue) -> SSAValue:
+        """The argument that a value is a view of."""
+        while (maker := next((op for op in self.views if op.results[0] is value), None)) is not None:
+            value = maker.operands[0]
+        return value
 
 
 @dataclass(frozen=True)

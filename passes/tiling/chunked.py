@@ -7,10 +7,11 @@ for its results.
       for chunk: load, compute what the second reduction takes, reduce …
       for chunk: load, compute the results, store
 
-A value that covers the row is computed again in each pass that needs it; a chunk is a multiple of eight elements, so
-the lanes are those of the whole row (docs/numerics.md §6).
+A value that covers the row is computed again in each pass that needs it. An element's lane is that of its place in the
+whole row, which may run over several dimensions (docs/numerics.md §6).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,6 +22,7 @@ from ...dialects import tile
 from ...dialects.graph.op import GraphOp, dtype_name
 from ...dialects.loops import Reduce
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
+from ...runtime.expr import LEVELS
 from .body import Body, Dim, Held, Machine, NotTileable, Region, first_fitting
 from .space import Space, flat_arguments, on_first_core, open_tile
 
@@ -28,16 +30,20 @@ LANES = 8
 
 
 def tile_in_chunks(name: str, region: Region, space: Space, machine: Machine) -> tile.KernelOp:
-    """The kernel of row-wise ops whose rows are cut. Raises `NotTileable` if more than one dimension is reduced."""
-    if len(space.whole) != 1:
-        raise NotTileable(f"rows are cut along one reduced dimension (found {len(space.whole)})")
-    (row,) = space.whole
-    kernels = (_build(name, region, space, row, tiles, machine.cores) for tiles in _candidates(space, row))
+    """The kernel of row-wise ops whose rows are cut along the last reduced dimension, and taken one by one along the
+    others."""
+    row = max(space.whole)
+    kept = sum(size > 1 for d, size in enumerate(space.sizes) if d not in space.whole)
+    if kept + len(space.whole) > LEVELS:
+        raise NotTileable(f"at most {LEVELS} loops are nested (found {kept + len(space.whole)})")
+    kernels = (_build(name, region, space, tiles, machine.cores) for tiles in _candidates(space, row))
     return first_fitting(kernels, machine, "a chunk of a row of every value must fit UB together")
 
 
 def _candidates(space: Space, row: int) -> Iterator[tuple[int, ...]]:
     """One row of everything else, and ever shorter chunks; a few rows at a time would share nothing."""
+    if len(space.whole) > 1:
+        yield tuple(size if d == row else 1 for d, size in enumerate(space.sizes))
     chunk = -(-space.sizes[row] // LANES) * LANES
     while chunk > LANES:
         chunk = -(-chunk // (2 * LANES)) * LANES
@@ -47,13 +53,15 @@ def _candidates(space: Space, row: int) -> Iterator[tuple[int, ...]]:
 class _Chunked:
     """One kernel being written: values of the current rows that do not cover the row are held throughout."""
 
-    def __init__(self, body: Body, region: Region, sources: dict[SSAValue, Buffer], row: int):
-        self.body, self.k, self.region, self.sources, self.row = body, body.k, region, sources, row
-        self.size, self.chunk = body.dims[row].size, body.dims[row].tile
+    def __init__(self, body: Body, region: Region, sources: dict[SSAValue, Buffer], whole: frozenset[int]):
+        self.body, self.k, self.region, self.sources, self.whole = body, body.k, region, sources, sorted(whole)
+        self.row = self.whole[-1]
+        self.chunk = body.dims[self.row].tile
+        self.size = math.prod(body.dims[d].size for d in self.whole)
         self.producers: dict[SSAValue, GraphOp] = {op.results[0]: op for op in region.ops}
 
     def covers_row(self, value: SSAValue) -> bool:
-        return self.row in self.body.dims_of(value)
+        return any(d in self.whole for d in self.body.dims_of(value))
 
     def run(self, targets: dict[SSAValue, Buffer]) -> None:
         """All passes over the current rows."""
@@ -80,18 +88,24 @@ class _Chunked:
                     self.body.store(value, target)
 
     def open(self, stack: ExitStack) -> Affine:
-        """Opens the loop over the chunks of a row; what is computed inside is forgotten behind it."""
-        body, saved, dim = self.body, dict(self.body.held), self.body.dims[self.row]
-        stack.callback(self._close, saved, dim)
-        index = stack.enter_context(self.k.loop(self.size, step=self.chunk))
-        extent = self.chunk if self.size % self.chunk == 0 else self.k.clamp(self.size - index, self.chunk)
-        body.dims[self.row] = replace(dim, start=index, extent=extent)
+        """Opens the loops over the chunks of a row and returns a chunk's place in it; what is computed inside is
+        forgotten behind it."""
+        body, place = self.body, Affine()
+        stack.callback(self._close, dict(body.held), list(body.dims))
+        for d in self.whole:
+            dim = body.dims[d]
+            if dim.size == 1 and d != self.row:
+                continue
+            index = stack.enter_context(self.k.loop(dim.size, step=dim.tile))
+            extent = dim.tile if dim.size % dim.tile == 0 else self.k.clamp(dim.size - index, dim.tile)
+            body.dims[d] = replace(dim, start=index, extent=extent)
+            place = place * dim.size + index
         body.forget_scratch()
-        return index
+        return place
 
-    def _close(self, saved: dict[SSAValue, Held], dim: Dim) -> None:
+    def _close(self, saved: dict[SSAValue, Held], dims: list[Dim]) -> None:
         self.body.held = saved
-        self.body.dims[self.row] = dim
+        self.body.dims = dims
         self.body.forget_scratch()
 
     def needed(self, values: Sequence[SSAValue] | dict[SSAValue, Buffer]) -> list[GraphOp]:
@@ -116,6 +130,8 @@ class _Chunked:
         lanes = self.k.alloc((LANES,), "i32" if dtype_name(operand) in ("i32", "i8", "u8") else "f32", "ub")
         kernel = op.loops().kernel
         assert isinstance(kernel, Reduce)
+        if self.row not in self.body.dims_of(operand):
+            raise NotTileable(f"{op.name}: a reduction that is cut runs over the last reduced dimension (found others)")
         with ExitStack() as stack:
             index = self.open(stack)
             self.body.emit(self.needed([operand]), [operand], output_slots=1)
@@ -131,17 +147,17 @@ class _Chunked:
         self.body.held[result] = kept
 
 
-def _build(name: str, region: Region, space: Space, row: int, tiles: Sequence[int], cores: int) -> tile.KernelOp:
+def _build(name: str, region: Region, space: Space, tiles: Sequence[int], cores: int) -> tile.KernelOp:
     k = KernelBuilder(name)
     inputs, outputs = flat_arguments(k, region)
     dims = [Dim(size, tile_size, Affine(), size) for size, tile_size in zip(space.sizes, tiles, strict=True)]
     body = Body(k, space.full, space.groups, dims)
-    loops = [d for d, size in enumerate(space.sizes) if d != row and size > 1]
+    loops = [d for d, size in enumerate(space.sizes) if d not in space.whole and size > 1]
     with ExitStack() as stack:
         if not loops and cores > 1:
             stack.enter_context(on_first_core(k))
         for depth, d in enumerate(loops):
             stack.enter_context(open_tile(k, body.dims, d, cores if depth == 0 else 1))
         sources = dict(zip(region.arguments, inputs, strict=True))
-        _Chunked(body, region, sources, row).run(dict(zip(region.results, outputs, strict=True)))
+        _Chunked(body, region, sources, space.whole).run(dict(zip(region.results, outputs, strict=True)))
     return k.finish()

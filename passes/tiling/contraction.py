@@ -8,7 +8,8 @@ for m, n (in either order):
   drain (bias, relu), epilogue in UB, store
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+import math
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -25,138 +26,46 @@ from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
 from ...runtime.target import Target
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
-from .space import balanced, flat_arguments, on_first_core, open_tile
-
-SEGMENT = 2048
-"""k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
-
-
-@dataclass(frozen=True)
-class Product:
-    """c[b, m, n] = Σ a[b, m, k]·w[b, k, n]: sizes; `shared`: w has no batch; `transposed`: w is stored [n, k]."""
-
-    batch: int
-    m: int
-    n: int
-    k: int
-    shared: bool
-    transposed: bool
-    dtype: str
-
-    @property
-    def esize(self) -> int:
-        return SIZES[self.dtype]
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """Tile sizes and the place of each panel: `a_full`, `w_full` (all of K, at the loop it depends on) or by k1."""
-
-    m0: int
-    n0: int
-    k0: int
-    k1: int
-    m_outer: bool
-    a_full: bool
-    w_full: bool
+from .product import SEGMENT, Matrix, Product, Tiling, schedules
+from .schedule import Epilogue
+from .space import flat_arguments, on_first_core, open_tile
 
 
 def tile_product(name: str, region: Region, product: Product, machine: Machine) -> tile.KernelOp:
-    """The kernel of a matrix product; the best tiling by estimate whose buffers fit."""
+    """The kernel of a matrix product; the best schedule whose buffers fit."""
     target, cores = machine.target, machine.cores
     machine.need_cube(product.dtype)
-    extra = epilogue_cost(region, target)
-    fitting = (t for t in _tilings(product, target) if l1_need(product, t) <= target.l1_bytes)
-    ranked = sorted(fitting, key=lambda t: estimate(product, t, target, cores, extra))
+    found = schedules(product, target, cores, epilogue_of(region, target))
     return first_fitting(
-        (_build(name, region, product, t, cores) for t in ranked),
+        (_build(name, region, product, t, cores) for t in found),
         machine,
         "panels and tiles of a product must fit on chip",
     )
 
 
-def _tilings(p: Product, target: Target) -> Iterator[Tiling]:
-    """Tile sizes whose L0 tiles fit twice."""
-    for m in (256, 128, 64, 32, 16):
-        for n in (256, 128, 64, 32, 16):
-            m0, n0 = balanced16(p.m, m), balanced16(p.n, n)
-            if (m > 16 and m >= 2 * m0) or (n > 16 and n >= 2 * n0) or 4 * m0 * n0 > target.l0c_bytes:
-                continue
-            for k in (512, 256, 128, 64, 32, 16):
-                k0 = balanced16(min(p.k, SEGMENT), k) if p.k <= SEGMENT else k
-                if (
-                    (k > 16 and k >= 2 * k0)
-                    or 2 * m0 * k0 * p.esize > target.l0a_bytes
-                    or 2 * n0 * k0 * p.esize > target.l0b_bytes
-                ):
-                    continue
-                chunk = _chunk(m0 + n0, p, target)
-                k1 = k0 * max(1, min(chunk, p.k) // k0) if p.k <= SEGMENT else max(chunk, k0)
-                for m_outer in (True, False):
-                    for a_full, w_full in ((True, True), (True, False), (False, True), (False, False)):
-                        yield Tiling(m0, n0, k0, k1, m_outer, a_full, w_full)
+def tile_operands(region: Region) -> list[SSAValue]:
+    """Arguments that come with each tile of the result."""
+    panels = {region.base(v) for v in region.ops[0].operands}
+    return [v for v in region.arguments if v not in panels or any(v in op.operands for op in epilogue(region))]
 
 
-def _chunk(rows: int, p: Product, target: Target) -> int:
-    """k positions of a chunk: 512, halved until two chunks of `rows` rows fit L1."""
-    chunk = 512
-    while chunk > 16 and 2 * rows * chunk * p.esize > target.l1_bytes:
-        chunk //= 2
-    return chunk
-
-
-def l1_need(p: Product, t: Tiling) -> int:
-    """Bytes of the panels in L1: twice, unless the loop they depend on runs once."""
-    single = p.batch == 1
-    a = t.m0 * (p.k if t.a_full else t.k1) * (1 if t.a_full and single and t.m0 >= p.m else 2)
-    w = t.n0 * (p.k if t.w_full else t.k1) * (1 if t.w_full and (single or p.shared) and t.n0 >= p.n else 2)
-    return (a + w) * p.esize
-
-
-def balanced16(size: int, tile_size: int) -> int:
-    """A balanced tile in blocks of 16."""
-    return 16 * balanced(-(-size // 16), max(1, tile_size // 16))
-
-
-def epilogue_cost(region: Region, target: Target) -> float:
-    """Vector cycles per element of the result."""
-    passes = [FUNCTIONS[op.loops().kernel.fn].passes for op in epilogue(region) if isinstance(op.loops().kernel, Map)]  # type: ignore[union-attr]
-    return sum(passes) * 2 / target.vector_bytes
-
-
-def estimate(p: Product, t: Tiling, target: Target, cores: int, extra: float) -> float:
-    """Cycles of the busiest core: the busiest engine, plus filling and emptying the pipeline."""
-    nm, nn, nk = -(-p.m // t.m0), -(-p.n // t.n0), -(-p.k // t.k0)
-    outer = p.batch if p.batch > 1 else nm if t.m_outer else nn
-    share = -(-outer // cores) / outer
-    tiles = p.batch * nm * nn * share
-    block_k = target.cube_k_f32 if p.dtype == "f32" else target.cube_k_f16
-    cost = target.cube_cost_f32 if p.dtype == "f32" else 1
-    cube = tiles * (
-        -(-t.m0 // target.cube_m) * -(-t.n0 // target.cube_n) * -(-p.k // block_k) * cost + nk * target.fixed_mma
+def epilogue_of(region: Region, target: Target) -> Epilogue:
+    """What follows the accumulator of a region, in numbers."""
+    ops, anchor = epilogue(region), region.ops[0]
+    maps = [op.loops().kernel for op in ops]
+    cost = sum(
+        FUNCTIONS[kernel.fn].passes * max(SIZES[dtype_name(v)] for v in (*op.operands, op.results[0]))
+        for op, kernel in zip(ops, maps, strict=True)
+        if isinstance(kernel, Map)
     )
-    feed = tiles * (
-        p.k * p.esize * (t.m0 / target.feed_a_bytes + t.n0 / target.feed_b_bytes) + 2 * nk * target.fixed_feed
+    others = tile_operands(region)
+    size = math.prod(shape(anchor.results[0]))
+    whole = tuple(SIZES[dtype_name(v)] for v in others if math.prod(shape(v)) == size)
+    vectors = (4,) * (len(anchor.operands) > 2) + tuple(
+        SIZES[dtype_name(v)] for v in others if math.prod(shape(v)) != size
     )
-    a_times = 1 if (t.a_full and (t.m_outer or nm == 1)) or nn == 1 else nn
-    w_times = 1 if (t.w_full and (not t.m_outer or nn == 1)) or nm == 1 else nm
-    loads = (
-        p.batch
-        * share
-        * (a_times * nm * (1 if t.a_full else -(-p.k // t.k1)) + w_times * nn * (1 if t.w_full else -(-p.k // t.k1)))
-    )
-    bandwidth = min(target.gm_path, target.gm_port / cores)
-    w_batches = 1 if p.shared else p.batch
-    load = (
-        a_times * p.batch * p.m + w_times * w_batches * p.n
-    ) * p.k * p.esize * share / bandwidth + loads * target.fixed_load
-    area = t.m0 * t.n0
-    drain = tiles * (area / target.drain_elements + target.fixed_drain)
-    vector = tiles * (area * extra + target.fixed_vector)
-    store = tiles * (area * p.esize / bandwidth + target.fixed_store)
-    first = (t.m0 + t.n0) * min(p.k, p.k if t.a_full or t.w_full else t.k1) * p.esize / bandwidth
-    last = (drain + vector + store) / tiles
-    return max(cube, feed, load + store, drain, vector) + first + last
+    results = tuple(SIZES[dtype_name(v)] for v in region.results)
+    return Epilogue(len(ops), cost / target.vector_bytes, whole, vectors, results, SIZES[dtype_name(anchor.results[0])])
 
 
 # emission -------------------------------------------------------------------------------------------------------------
@@ -170,10 +79,9 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
     dims = [Dim(p.batch, 1, Affine(), 1), m_dim, n_dim]
     order = [0, 1, 2] if t.m_outer else [0, 2, 1]
     loops = [d for d in order if dims[d].blocks > 1]
-    operands = [
-        Panel(k, buffers[anchor.operands[0]], p, t, left=True),
-        Panel(k, buffers[anchor.operands[1]], p, t, left=False),
-    ]
+    left = Panel(k, buffers[region.base(anchor.operands[0])], p, p.a, t, left=True)
+    right = Panel(k, buffers[region.base(anchor.operands[1])], p, p.w, t, left=False)
+    operands = [right, left]  # weights load while the kernel before still makes what the left operand is
     with ExitStack() as stack:
         if not loops and cores > 1:
             stack.enter_context(on_first_core(k))
@@ -186,24 +94,29 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
         levels = len(loops) + (not loops and cores > 1)
         row = replace(dims[1], start=dims[0].start * p.m + dims[1].start, size=p.batch * p.m)
         finish.place(row, dims[2])
+        if region.outward:
+            place = dims[0].start * p.c.batch + dims[1].start * p.c.row + dims[2].start + p.c.offset
+            finish.target = outputs[0].box(place, p.c.row, 1)
         streamed = [panel for panel in operands if not panel.full]
 
         def stream(first: Affine, count: Index, chunk: int) -> None:
             for panel in streamed:
                 panel.load(dims, first, count, 2, chunk)
 
-        result = contract(k, p.k, t.k0, t.k1, stream if streamed else None, levels, _Mma(k, p, t, operands, dims))
+        result = contract(k, p.k, t.k0, t.k1, stream if streamed else None, levels, _Mma(k, p, t, left, right, dims))
         finish.run(result)
     return k.finish()
 
 
 @dataclass
 class Panel:
-    """One operand of the product in L1: rows × K (or K × columns), whole or a chunk of K."""
+    """One operand of the product in L1: rows × K, whole or a chunk of K, the axis inside that is contiguous in global
+    memory."""
 
     k: KernelBuilder
     source: Buffer
     p: Product
+    matrix: Matrix
     t: Tiling
     left: bool
     box: Box | None = None
@@ -211,46 +124,39 @@ class Panel:
 
     @property
     def full(self) -> bool:
-        return self.t.a_full if self.left else self.t.w_full
+        return bool(self.t.a_full if self.left else self.t.w_full)
 
     def depth(self, loops: Sequence[int]) -> int:
         """Innermost of the open loops that the panel depends on."""
-        depends = [0] if self.left or not self.p.shared else []
+        depends = [0] if self.matrix.batch else []
         depends.append(1 if self.left else 2)
         return max((loops.index(d) for d in depends if d in loops), default=-1)
 
     def load(self, dims: Sequence[Dim], first: Affine, count: Index, slots: int, depth: int) -> None:
         """Loads k in [first, first + count), at most `depth` long."""
-        p, rows = self.p, self.left or self.p.transposed
-        pitch = -(-depth // 16) * 16
-        dim = dims[1 if self.left else 2]
-        batch = dims[0].start * (p.m if self.left else p.n) * p.k if self.left or not p.shared else Affine()
-        if rows:
-            buffer = self.k.alloc((dim.tile, pitch), p.dtype, "l1", slots)
-            source = self.source.box(batch + dim.start * p.k + first, p.k, 1)
-            self.k.load(buffer.box(0, pitch, 1), source, (dim.extent, count))
-            self.box = buffer.box(0, pitch, 1)
+        at, rows = self.matrix, dims[1 if self.left else 2]
+        place = dims[0].start * at.batch + rows.start * at.row + first * at.column + at.offset
+        if at.column == 1:
+            sizes, strides, extents = (rows.tile, up16(depth)), (at.row, 1), (rows.extent, count)
         else:
-            width = -(-dim.tile // 16) * 16
-            buffer = self.k.alloc((depth, width), p.dtype, "l1", slots)
-            self.k.load(
-                buffer.box(0, width, 1), self.source.box(batch + first * p.n + dim.start, p.n, 1), (count, dim.extent)
-            )
-            self.box = buffer.box(0, width, 1)
+            sizes, strides, extents = (depth, up16(rows.tile)), (at.column, 1), (count, rows.extent)
+        buffer = self.k.alloc(sizes, self.p.dtype, "l1", slots)
+        self.box = buffer.box(0, sizes[1], 1)
+        self.k.load(self.box, self.source.box(place, *strides), extents)
         self.first = first
 
     def at(self, position: Affine) -> Box:
         """The panel from k = position on, as (rows, k) for the left and (k, columns) for the right operand."""
         assert self.box is not None
-        inside = position - self.first
         pitch, one = self.box.strides
-        if self.left:
-            return Box(self.box.buffer, inside, (pitch, one))
-        return (
-            Box(self.box.buffer, inside, (one, pitch))
-            if self.p.transposed
-            else Box(self.box.buffer, inside * pitch, (pitch, one))
-        )
+        row, column = (pitch, one) if self.matrix.column == 1 else (one, pitch)
+        inside = (position - self.first) * column
+        return Box(self.box.buffer, inside, (row, column) if self.left else (column, row))
+
+
+def up16(size: int) -> int:
+    """The next multiple of 16."""
+    return -(-size // 16) * 16
 
 
 @dataclass
@@ -260,7 +166,8 @@ class _Mma:
     k: KernelBuilder
     p: Product
     t: Tiling
-    operands: Sequence[Panel]
+    left: Panel
+    right: Panel
     dims: Sequence[Dim]
 
     @property
@@ -281,8 +188,8 @@ class _Mma:
         width = self.shape[1]
         a0 = self.k.alloc((t.m0, t.k0), p.dtype, "l0a", 2)
         b0 = self.k.alloc((t.k0, width), p.dtype, "l0b", 2)
-        self.k.feed_a(a0[0, 0], self.operands[0].at(position), (m, count))
-        self.k.feed_b(b0[0, 0], self.operands[1].at(position), (count, n))
+        self.k.feed_a(a0[0, 0], self.left.at(position), (m, count))
+        self.k.feed_b(b0[0, 0], self.right.at(position), (count, n))
         self.k.mma(acc[0, 0], a0[0, 0], b0[0, 0], (m, n, count), init)
 
 
@@ -305,14 +212,16 @@ Stream = Callable[[Affine, Index, int], None]
 def contract(k: KernelBuilder, depth: int, k0: int, k1: int, stream: Stream | None, levels: int, step: Step) -> Buffer:
     """The loops over k inside `levels` open loops; returns the accumulator in L0C."""
     sums = "i32" if step.dtype in ("i8", "u8") else "f32"
-    total = k.alloc(step.shape, sums, "l0c", 2)
     if depth <= SEGMENT:
+        total = k.alloc(step.shape, sums, "l0c", 2)
         k1 = k0 if levels + 2 > LEVELS else k1
         _segment(k, depth, Affine(), depth, k0, k1, stream, step, total)
         return total
+    # One slot each is enough: while the total drains, the cube sums the next tile's first segment.
+    total = k.alloc(step.shape, sums, "l0c", 1)
     k1 = k0 if levels + 3 > LEVELS else k1
     with k.loop(depth, step=SEGMENT) as s:
-        part = k.alloc(step.shape, sums, "l0c", 2)
+        part = k.alloc(step.shape, sums, "l0c", 1)
         _segment(k, depth, s, k.clamp(depth - s, SEGMENT), k0, k1, stream, step, part)
         k.fold(total[0, 0], part[0, 0], step.extents, k.clamp(1 - s, 1))
     return total
@@ -406,6 +315,7 @@ class Finish:
         size: tuple[int, int],
     ):
         self.k, self.region, self.buffers, self.outputs = k, region, buffers, outputs
+        self.target: Box | None = None
         self.anchor = region.ops[0]
         full = shape(self.anchor.results[0])
         lead = tuple(axis for axis in range(len(full) - 1) if full[axis] > 1)
@@ -437,9 +347,8 @@ class Finish:
             buffer = self.k.alloc((columns.tile,), "f32", "ub", 2)
             self.k.load(buffer[0], self.buffers[self.anchor.operands[2]].box(columns.start, 1), (columns.extent,))
             self.bias = buffer[0]
-        for value in self.region.arguments:
-            if value not in self.anchor.operands or any(value in op.operands for op in epilogue(self.region)):
-                self.body.load(value, self.buffers[value], slots=2)
+        for value in tile_operands(self.region):
+            self.body.load(value, self.buffers[value], slots=2)
 
     def run(self, acc: Buffer) -> None:
         """Drain, epilogue, store."""
@@ -463,4 +372,9 @@ class Finish:
         self.body.held[value] = held
         self.body.emit(ops, self.region.results)
         for result, buffer in zip(self.region.results, self.outputs, strict=True):
-            self.body.store(result, buffer)
+            if self.target is None:
+                self.body.store(result, buffer)
+            else:
+                held = self.body.held[result]
+                own = held.buffer.box(0, columns.tile if self.body.groups[1] else 1, 1)
+                self.k.store(self.target, own, (rows.extent, columns.extent))

@@ -17,9 +17,10 @@ from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.target import Target
 from .body import Dim, Machine, Region, first_fitting
-from .contraction import Finish, balanced16, maybe_loop, upto
-from .image import Image, Rows, panel_heights, pixel_blocks
-from .space import balanced, flat_arguments, on_first_core, open_tile
+from .contraction import Finish, maybe_loop, upto
+from .geometry import Image, panel_heights
+from .image import Rows, pixel_blocks
+from .space import balanced, balanced16, flat_arguments, on_first_core, open_tile
 
 GROUP = 16
 """Channels that one `mma_dw` block takes."""

@@ -8,165 +8,28 @@ for image, row panel (r output rows), column block n (in either order of the las
     drain, epilogue, store
 """
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from ...dialects import tile
-from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
-from ...runtime.target import Target
 from .body import Dim, Machine, NotTileable, Region, first_fitting
-from .contraction import SEGMENT, Finish, Product, Tiling, balanced16, contract, epilogue_cost, estimate
-from .space import balanced, flat_arguments, on_first_core, open_tile
-
-
-@dataclass(frozen=True)
-class Image:
-    """Geometry of a window over [batch, h, w, channels]: pads above, left (below and right follow from the output
-    size)."""
-
-    batch: int
-    h: int
-    w: int
-    channels: int
-    oh: int
-    ow: int
-    kernel: tuple[int, int]
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
-    pads: tuple[int, int]
-    dtype: str
-
-    @property
-    def c0(self) -> int:
-        """Channel block of the k order (docs/numerics.md §5)."""
-        return 4 if self.channels <= 4 else 16
-
-    @property
-    def taps(self) -> int:
-        return self.kernel[0] * self.kernel[1]
-
-    @property
-    def depth(self) -> int:
-        """Length of k, padding included."""
-        return -(-self.channels // self.c0) * self.c0 * self.taps
-
-    @property
-    def reach(self) -> int:
-        """Input rows under one output row."""
-        return (self.kernel[0] - 1) * self.dilations[0] + 1
-
-    @property
-    def least_rows(self) -> int:
-        """Output rows of a panel at least, so that the halo of the second panel lies inside the image."""
-        return max(1, -(-self.pads[0] // self.strides[0]))
-
-    def panel_rows(self, rows: int) -> int:
-        """Input rows of a panel of `rows` output rows."""
-        return (rows - 1) * self.strides[0] + self.reach
-
-    def two_bounds(self, rows: int, m0: int) -> bool:
-        """Whether a block of m0 pixels would end with its panel or with the image, whichever comes first: no field has
-        two bounds."""
-        return m0 < rows * self.ow and rows * self.ow % m0 != 0 and self.oh % rows != 0
-
-    def fields(self) -> dict[str, Index]:
-        """The fields of `im2col` that do not move."""
-        (kh, kw), (sh, sw), (dh, dw), (ph, pw) = self.kernel, self.strides, self.dilations, self.pads
-        return {
-            "ow": self.ow,
-            "kh": kh,
-            "kw": kw,
-            "c0": self.c0,
-            "sh": sh,
-            "sw": sw,
-            "dh": dh,
-            "dw": dw,
-            "ph": ph,
-            "pw": pw,
-            "h": self.h,
-            "w": self.w,
-        }
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Sizes of a convolution's tiles: output rows of a panel, pixels, columns, k; `resident`: all of K of a column
-    block is in L1."""
-
-    rows: int
-    m0: int
-    n0: int
-    k0: int
-    resident: bool
-    rows_outer: bool = True
+from .contraction import Finish, contract, epilogue_of
+from .convolution import Cut, schedules
+from .geometry import Image
+from .space import flat_arguments, on_first_core, open_tile
 
 
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
-    """The kernel of a convolution (one group)."""
+    """The kernel of a convolution (one group); the best schedule whose buffers fit."""
     target, cores = machine.target, machine.cores
     machine.need_cube(image.dtype)
-    extra = epilogue_cost(region, target)
-    ranked = sorted(
-        _cuts(image, columns, target, cores), key=lambda c: _estimate(image, columns, c, target, cores, extra)
-    )
+    found = schedules(image, columns, target, cores, epilogue_of(region, target))
     return first_fitting(
-        (_build(name, region, image, columns, c, cores) for c in ranked),
+        (_build(name, region, image, columns, c, cores) for c in found),
         machine,
         "a panel of rows and the tiles of a convolution must fit on chip",
     )
-
-
-def _cuts(image: Image, columns: int, target: Target, cores: int) -> Iterator[Cut]:
-    es = SIZES[image.dtype]
-    for rows in panel_heights(image):
-        pixels = rows * image.ow
-        for m in (512, 256, 128, 64, 32, 16):
-            m0 = balanced16(pixels, m)
-            if image.two_bounds(rows, m0):
-                continue
-            for n in (256, 128, 64, 32, 16):
-                n0 = balanced16(columns, n)
-                if (m > 16 and m >= 2 * m0) or (n > 16 and n >= 2 * n0) or 4 * m0 * n0 > target.l0c_bytes:
-                    continue
-                for k in (512, 256, 128, 64, 32, 16):
-                    k0 = balanced16(image.depth, k) if image.depth <= SEGMENT else k
-                    if (
-                        (k > 16 and k >= 2 * k0)
-                        or 2 * m0 * k0 * es > target.l0a_bytes
-                        or 2 * n0 * k0 * es > target.l0b_bytes
-                    ):
-                        continue
-                    for resident in (True, False):
-                        for rows_outer in (True, False):
-                            yield Cut(rows, m0, n0, k0, resident, rows_outer)
-
-
-def panel_heights(image: Image) -> list[int]:
-    """Candidate numbers of output rows of a panel, large ones first; no panel begins in the padding below."""
-    heights = {
-        balanced(image.oh, max(1, image.oh // parts)) for parts in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-    } | {1}
-    inside = (h for h in heights if (-(-image.oh // h) - 1) * h * image.strides[0] <= image.h)
-    return sorted((h for h in inside if h >= min(image.least_rows, image.oh)), reverse=True)
-
-
-def _estimate(image: Image, columns: int, c: Cut, target: Target, cores: int, extra: float) -> float:
-    """The estimate of a product of the same size, plus the traffic of overlapping panels."""
-    panels = -(-image.oh // c.rows)
-    blocks = panels * -(-c.rows * image.ow // c.m0)
-    product = Product(image.batch, blocks * c.m0, columns, image.depth, True, False, image.dtype)
-    tiling = Tiling(c.m0, c.n0, c.k0, c.k0, c.rows_outer, True, c.resident)
-    nn = 1 if c.rows_outer else -(-columns // c.n0)
-    es = SIZES[image.dtype]
-    bandwidth = min(target.gm_path, target.gm_port / cores)
-    real = image.batch * nn * panels * image.panel_rows(c.rows) * image.w * image.channels * es / bandwidth / cores
-    assumed = image.batch * blocks * c.m0 * image.depth * es / bandwidth / cores
-    first = min(image.h, image.panel_rows(c.rows)) * image.w * image.channels * es / bandwidth
-    outer = panels if c.rows_outer else -(-columns // c.n0)
-    idle = -(-outer // cores) * cores / outer
-    return (estimate(product, tiling, target, cores, extra) + max(0, real - assumed)) * idle + first
 
 
 # emission -------------------------------------------------------------------------------------------------------------
@@ -236,10 +99,10 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
         for depth in range(-1, len(loops)):
             if depth >= 0:
                 stack.enter_context(open_tile(k, dims, loops[depth], cores if depth == 0 else 1))
-            if max((loops.index(d) for d in (0, 1) if d in loops), default=-1) == depth:
-                rows.load(dims[0].start, dims[1].start, 2 if depth >= 0 else 1)
             if c.resident and (loops.index(2) if 2 in loops else -1) == depth:
                 weights.load(dims[2], Affine(), image.depth, 2 if depth >= 0 else 1, image.depth)
+            if max((loops.index(d) for d in (0, 1) if d in loops), default=-1) == depth:
+                rows.load(dims[0].start, dims[1].start, c.slots if depth >= 0 else 1)
         levels = len(loops) + (not loops and cores > 1)
         with pixel_blocks(k, image, c.rows, c.m0, dims[1]) as (pixel, count, inside):
             first = dims[0].start * (image.oh * image.ow) + pixel
@@ -249,7 +112,7 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
             def stream(first: Affine, count: Index, chunk: int) -> None:
                 weights.load(dims[2], first, count, 2, chunk)
 
-            acc = contract(k, image.depth, c.k0, c.k0, None if c.resident else stream, levels + inside, step)
+            acc = contract(k, image.depth, c.k0, c.k1, None if c.resident else stream, levels + inside, step)
             finish.run(acc)
     return k.finish()
 

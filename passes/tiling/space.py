@@ -44,6 +44,11 @@ def balanced(size: int, tile: int) -> int:
     return -(-size // -(-size // tile))
 
 
+def balanced16(size: int, tile: int) -> int:
+    """A balanced tile in blocks of 16."""
+    return 16 * balanced(-(-size // 16), max(1, tile // 16))
+
+
 def flat_arguments(k: KernelBuilder, region: Region) -> tuple[list[Buffer], list[Buffer]]:
     """Arguments of the kernel: operands, then results, each as one row-major run of elements."""
     made = [k.argument((math.prod(shape(v)),), dtype_name(v)) for v in (*region.arguments, *region.results)]

@@ -1,176 +1,275 @@
 """Pooling over windows of a channels-last image, on the vector engine.
 
-for image, row panel, channel block:
-  fill the panel with the neutral value (where there is padding), load the rows that are there
-  for each tap: acc = acc ∘ the panel, shifted                           one strided instruction a tap
-  divide (mean; where padding does not count, by the taps inside, counted in the same way), cast, epilogue, store
+for image, row block, column block, channel block:
+  for chunk of taps (all of them, unless the window is too large):
+    fill the panel with the neutral value (where there is padding), load the pixels that are there
+    for each tap: acc = acc ∘ the panel, shifted                         one strided instruction a tap
+  divide (mean; where padding does not count, by the taps inside: those down times those across), cast, epilogue, store
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...dialects import tile
 from ...dialects.graph.op import GraphOp, dtype_name, shape
 from ...dialects.loops import Window
-from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder, float_bits
+from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder, float_bits
+from ...runtime.expr import LEVELS
 from .body import Body, Dim, Held, Machine, Region, first_fitting
-from .image import Image, panel_heights
+from .contraction import maybe_loop, upto
+from .geometry import Image
 from .space import balanced, flat_arguments, on_first_core, open_tile
+
+UNROLLED = 64
+"""Most taps that are instructions of their own; of more, the rows are a loop."""
+LEAST_F32 = float_bits(-math.inf)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A window along one axis."""
+
+    size: int
+    out: int
+    taps: int
+    stride: int
+    dilation: int
+    pad: int
+
+    def span(self, out: int, taps: int) -> int:
+        """Positions under `out` windows of `taps` taps."""
+        return (out - 1) * self.stride + (taps - 1) * self.dilation + 1
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether a window reaches beyond the image."""
+        return self.pad > 0 or self.span(self.out, self.taps) > self.size
+
+    def tiles(self) -> list[int]:
+        """Windows of a tile to try, many first: the second tile begins behind the padding, the last in the image."""
+        parts = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+        found = {balanced(self.out, max(1, self.out // part)) for part in parts} | {1}
+        least = min(self.out, max(1, -(-self.pad // self.stride)))
+        inside = (n for n in found if (-(-self.out // n) - 1) * n * self.stride <= self.size)
+        return sorted((n for n in inside if n >= least), reverse=True)
+
+    def chunks(self) -> list[int]:
+        """Taps of a chunk to try, all of them first; the second chunk begins behind the padding."""
+        found, chunk = [self.taps], self.taps
+        while chunk > 1:
+            chunk = -(-chunk // 2)
+            if chunk * self.dilation >= self.pad:
+                found.append(chunk)
+        return found
 
 
 @dataclass(frozen=True)
 class _Cut:
+    """Rows, columns and channels of a tile; taps of a chunk, down and across."""
+
     rows: int
+    columns: int
     channels: int
+    down: int
+    across: int
+
+    def unrolls(self, axes: "tuple[_Axis, _Axis]") -> bool:
+        """Whether each tap is an instruction of its own."""
+        down, across = (axis.taps for axis in axes)
+        return (self.down, self.across) == (down, across) and down * across <= UNROLLED
+
+    def levels(self, image: Image, axes: "tuple[_Axis, _Axis]") -> int:
+        """Most loops, one in another; a single tile is in one too, that of the first core."""
+        down, across = axes
+        cut = [image.batch > 1, self.rows < image.oh, self.columns < image.ow, self.channels < image.channels]
+        chunks = [self.down < down.taps, self.across < across.taps]
+        taps = [self.down > 1, across.taps > UNROLLED and self.across > 1]
+        counts = any(axis.is_padded and axis.taps > UNROLLED for axis in axes)
+        return max(1, sum(cut)) + max(0 if self.unrolls(axes) else sum(chunks) + sum(taps), counts)
 
 
 def tile_window(name: str, region: Region, image: Image, machine: Machine) -> tile.KernelOp:
     """The kernel of one pooling op."""
-    cores = machine.cores
     kernel = region.ops[0].loops().kernel
     assert isinstance(kernel, Window)
+    axes = _axes(image)
     return first_fitting(
-        (_build(name, region, image, kernel, cut, cores) for cut in _cuts(image)),
+        (
+            _Pool(name, region, image, axes, kernel, cut, machine.cores).build()
+            for cut in _cuts(image, axes)
+            if cut.levels(image, axes) <= LEVELS
+        ),
         machine,
-        "a panel of rows of a window must fit UB",
+        "a window of one channel must fit UB",
     )
 
 
-def _width(image: Image) -> int:
-    """Columns of the padded panel."""
-    return (image.ow - 1) * image.strides[1] + (image.kernel[1] - 1) * image.dilations[1] + 1
+def _axes(image: Image) -> tuple[_Axis, _Axis]:
+    extents = ((image.h, image.oh), (image.w, image.ow))
+    numbers = zip(extents, image.kernel, image.strides, image.dilations, image.pads, strict=True)
+    first, second = (_Axis(*extent, *rest) for extent, *rest in numbers)
+    return first, second
 
 
-def _is_padded(image: Image) -> bool:
-    """Whether a window reaches beyond the image."""
-    return image.panel_rows(image.oh) > image.h + image.pads[0] or any(image.pads) or _width(image) > image.w
-
-
-def _cuts(image: Image) -> Iterator[_Cut]:
-    for channels in dict.fromkeys(
-        balanced(image.channels, c) for c in (image.channels, 512, 256, 128, 64, 32, 16) if c <= image.channels
-    ):
-        for rows in panel_heights(image):
+def _cuts(image: Image, axes: tuple[_Axis, _Axis]) -> Iterator[_Cut]:
+    """Whole rows first; then parts of rows, few channels of them; then parts of a window."""
+    down, across = axes
+    sizes = (image.channels, 512, 256, 128, 64, 32, 16)
+    blocks = list(dict.fromkeys(balanced(image.channels, c) for c in sizes if c <= image.channels))
+    for channels in blocks:
+        for rows in down.tiles():
             if rows == image.oh or rows * 2 <= image.oh or channels < 64:
-                yield _Cut(rows, channels)
+                yield _Cut(rows, image.ow, channels, down.taps, across.taps)
+    rows = down.tiles()[-1]
+    for columns in across.tiles()[1:]:
+        yield _Cut(rows, columns, blocks[-1], down.taps, across.taps)
+    columns = across.tiles()[-1]
+    for channels in blocks:
+        yield from (_Cut(rows, columns, channels, taps, across.taps) for taps in down.chunks()[1:])
+    for taps in across.chunks()[1:]:
+        yield _Cut(rows, columns, blocks[-1], down.chunks()[-1], taps)
+    for channels in (8, 4, 2, 1):
+        if channels < blocks[-1]:
+            yield _Cut(rows, columns, channels, down.chunks()[-1], across.chunks()[-1])
 
 
-def _build(name: str, region: Region, image: Image, kernel: Window, c: _Cut, cores: int) -> tile.KernelOp:
-    k = KernelBuilder(name)
-    op, *rest = region.ops
-    inputs, outputs = flat_arguments(k, region)
-    buffers = dict(zip(region.arguments, inputs, strict=True))
-    dims = [
-        Dim(image.batch, 1, Affine(), 1),
-        Dim(image.oh, c.rows, Affine(), image.oh),
-        Dim(image.channels, c.channels, Affine(), image.channels),
-    ]
-    loops = [d for d in (0, 1, 2) if dims[d].blocks > 1]
-    body = Body(k, shape(op.results[0]), [(0,), (1,), (2,), (3,)], [])
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        for depth, d in enumerate(loops):
-            stack.enter_context(open_tile(k, dims, d, cores if depth == 0 else 1))
-        body.dims = [dims[0], dims[1], Dim(image.ow, image.ow, Affine(), image.ow), dims[2]]
-        for value in region.arguments:
-            if value is not op.operands[0] or any(value in other.operands for other in rest):
-                body.load(value, buffers[value], slots=2)
-        held = _pooled(body, op, image, kernel, c, buffers[op.operands[0]])
-        held.reusable = op.results[0] not in region.results
-        body.held[op.results[0]] = held
-        body.emit(rest, region.results)
-        for value, buffer in zip(region.results, outputs, strict=True):
-            body.store(value, buffer)
-    return k.finish()
+@dataclass
+class _Pool:
+    """One kernel being written."""
 
+    name: str
+    region: Region
+    image: Image
+    axes: tuple[_Axis, _Axis]
+    kernel: Window
+    cut: _Cut
+    cores: int
 
-def _pooled(body: Body, op: GraphOp, image: Image, kernel: Window, c: _Cut, source: Buffer) -> Held:
-    """The windows of the current tile."""
-    k, (batch, rows, _, block) = body.k, body.dims
-    sh, sw = image.strides
-    dtype = dtype_name(op.operands[0])
-    neutral = {"max": {"f16": 0xFC00, "bf16": 0xFF80, "f32": 0xFF800000}[dtype], "mean": 0}[kernel.fn]
-    height, width, channels = image.panel_rows(c.rows), max(_width(image), image.w + image.pads[1]), c.channels
-    panel = k.alloc((height, width, channels), dtype, "ub", 2)
-    line = image.w * image.channels
-    base = batch.start * (image.h * line) + block.start
-    if any(image.pads) or width > image.w or height > image.h:
-        k.fill(panel.box(0, 1), (height * width * channels,), neutral)
-    for row, first, count in _rows_there(k, image, c, rows.start):
-        box = source.box(base + first * line, line, image.channels, 1)
-        k.load(panel[row, image.pads[1], 0], box, (count, image.w, block.extent))
-    acc = k.alloc((c.rows, image.ow, channels), "f32", "ub")
-    extents = (rows.extent, image.ow, block.extent)
-    _combine(
-        k,
-        image,
-        kernel.fn,
-        acc,
-        panel,
-        (sh * width * channels, sw * channels, 1),
-        (width * channels, channels),
-        extents,
-    )
-    held = body.alloc(op.results[0], slots=2)
-    out, here = held.buffer.box(0, *acc.strides), acc.box(0, *acc.strides)
-    if kernel.fn == "max":
-        k.map("copy", out, here, extents=extents)
-    elif kernel.count_include_pad or not _is_padded(image):
-        k.map("div", out, here, float(image.taps), extents=extents)
-    else:
-        k.map("div", out, here, _counts(k, image, c, rows).box(0, image.ow, 1, 0), extents=extents)
-    return held
+    def build(self) -> tile.KernelOp:
+        self.k = k = KernelBuilder(self.name)
+        image, c = self.image, self.cut
+        op, *rest = self.region.ops
+        inputs, outputs = flat_arguments(k, self.region)
+        buffers = dict(zip(self.region.arguments, inputs, strict=True))
+        sizes = ((image.batch, 1), (image.oh, c.rows), (image.ow, c.columns), (image.channels, c.channels))
+        self.dims = [Dim(size, part, Affine(), part) for size, part in sizes]
+        loops = [d for d in range(4) if self.dims[d].blocks > 1]
+        body = Body(k, shape(op.results[0]), [(0,), (1,), (2,), (3,)], [])
+        with ExitStack() as stack:
+            if not loops and self.cores > 1:
+                stack.enter_context(on_first_core(k))
+            for depth, d in enumerate(loops):
+                stack.enter_context(open_tile(k, self.dims, d, self.cores if depth == 0 else 1))
+            body.dims = list(self.dims)
+            for value in self.region.arguments:
+                if value is not op.operands[0] or any(value in other.operands for other in rest):
+                    body.load(value, buffers[value], slots=2)
+            held = self._pooled(body, op, buffers[op.operands[0]])
+            held.reusable = op.results[0] not in self.region.results
+            body.held[op.results[0]] = held
+            body.emit(rest, self.region.results)
+            for value, buffer in zip(self.region.results, outputs, strict=True):
+                body.store(value, buffer)
+        return k.finish()
 
+    @property
+    def extents(self) -> tuple[Index, Index, Index]:
+        """Rows, columns and channels of the current tile."""
+        return self.dims[1].extent, self.dims[2].extent, self.dims[3].extent
 
-def _rows_there(k: KernelBuilder, image: Image, c: _Cut, first: Affine) -> Iterator[tuple[int, Affine, Index]]:
-    """(row of the panel, row of the image, how many) of the image rows under output rows from `first` on."""
-    above, start = image.pads[0], first * image.strides[0]
-    if above and c.rows < image.oh:
-        yield 0, start - above, k.clamp(start, above)
-    below = min(image.panel_rows(c.rows) - above, image.h)
-    yield above, start, k.clamp(image.h - start, below) if first.terms else below
-
-
-def _combine(
-    k: KernelBuilder,
-    image: Image,
-    fn: str,
-    acc: Buffer,
-    panel: Buffer,
-    strides: Sequence[int],
-    taps: tuple[int, int],
-    extents: Sequence[Index],
-) -> None:
-    """acc = the panel's taps by `fn`, in the order (kh, kw); `taps` are the strides of a row and of a column."""
-    (kh, kw), (dh, dw) = image.kernel, image.dilations
-    here = acc.box(0, *acc.strides)
-    for tap in range(kh * kw):
-        shifted = panel.box(tap // kw * dh * taps[0] + tap % kw * dw * taps[1], *strides)
-        if tap:
-            k.map("add" if fn == "mean" else "max", here, here, shifted, extents=extents)
-        elif fn == "mean":
-            k.map("add", here, shifted, 0.0, extents=extents)  # a −0 becomes +0
+    def _pooled(self, body: Body, op: GraphOp, source: Buffer) -> Held:
+        """The windows of the current tile."""
+        k, c = self.k, self.cut
+        acc = k.alloc((c.rows, c.columns, c.channels), "f32", "ub")
+        here = acc.box(0, *acc.strides)
+        down, across = (axis.taps for axis in self.axes)
+        if not c.unrolls(self.axes):
+            k.fill(acc.box(0, 1), (math.prod(acc.kind.dims),), LEAST_F32 if self.kernel.fn == "max" else 0)
+        with maybe_loop(k, down, c.down) as first, maybe_loop(k, across, c.across) as second:
+            panel = self._panel(source, dtype_name(op.operands[0]), (first, second))
+            self._combine(here, panel, (upto(k, down, first, c.down), upto(k, across, second, c.across)))
+        held = body.alloc(op.results[0], slots=2)
+        out, extents = held.buffer.box(0, *acc.strides), self.extents
+        if self.kernel.fn != "mean":
+            k.map("copy", out, here, extents=extents)
+        elif self.kernel.count_include_pad or not any(axis.is_padded for axis in self.axes):
+            k.map("div", out, here, float(down * across), extents=extents)
         else:
-            k.map("copy", here, shifted, extents=extents)
+            k.map("div", out, here, self._counts().box(0, c.columns, 1, 0), extents=extents)
+        return held
+
+    def _panel(self, source: Buffer, dtype: str, firsts: tuple[Affine, Affine]) -> Buffer:
+        """The pixels under the windows of the current tile, for the chunk of taps from `firsts` on."""
+        k, image, c = self.k, self.image, self.cut
+        neutral = {"f16": 0xFC00, "bf16": 0xFF80, "f32": LEAST_F32}[dtype] if self.kernel.fn == "max" else 0
+        tiles, taps = (c.rows, c.columns), (c.down, c.across)
+        height, width = (axis.span(*n) for axis, *n in zip(self.axes, tiles, taps, strict=True))
+        panel = k.alloc((height, width, c.channels), dtype, "ub", 2)
+        if any(axis.is_padded for axis in self.axes):
+            k.fill(panel.box(0, 1), (height * width * c.channels,), neutral)
+        line = image.w * image.channels
+        base = self.dims[0].start * (image.h * line) + self.dims[3].start
+        for row, y, count in self._there(0, firsts[0], height):
+            for column, x, across in self._there(1, firsts[1], width):
+                box = source.box(base + y * line + x * image.channels, line, image.channels, 1)
+                k.load(panel[row, column, 0], box, (count, across, self.dims[3].extent))
+        return panel
+
+    def _there(self, place: int, first: Affine, length: int) -> Iterator[tuple[int, Affine, Index]]:
+        """(place in a panel of `length`, place in the image, how many) of what there is of the image along an axis."""
+        axis, dim = self.axes[place], self.dims[1 + place]
+        start = dim.start * axis.stride + first * axis.dilation
+        if axis.pad and start.terms:
+            yield 0, start - axis.pad, self.k.clamp(start, axis.pad)
+        below = min(length - axis.pad, axis.size)
+        if below > 0:
+            yield axis.pad, start, self.k.clamp(axis.size - start, below) if start.terms else below
+
+    def _combine(self, acc: Box, panel: Buffer, taps: tuple[Index, Index]) -> None:
+        """acc = the panel's taps, one by one, row by row."""
+        k, largest, alone = self.k, self.kernel.fn == "max", self.cut.unrolls(self.axes)
+        (down, across), (_, width, channels) = self.axes, panel.kind.dims
+        strides = (down.stride * width * channels, across.stride * channels, 1)
+        for y in _each(k, taps[0], alone):
+            for x in _each(k, taps[1], alone or across.taps <= UNROLLED):
+                shifted = panel.box(y * (down.dilation * width * channels) + x * (across.dilation * channels), *strides)
+                if not alone:
+                    k.map("max" if largest else "add", acc, acc, shifted, extents=self.extents)
+                elif largest:
+                    k.map("copy", acc, shifted, extents=self.extents)
+                else:
+                    k.map("add", acc, shifted, 0.0, extents=self.extents)  # a −0 becomes +0
+                alone = False
+
+    def _counts(self) -> Buffer:
+        """f32 [rows, columns]: how many taps of each window lie inside the image."""
+        k, c = self.k, self.cut
+        down, across = self._inside(0, c.rows), self._inside(1, c.columns)
+        counts = k.alloc((c.rows, c.columns), "f32", "ub")
+        k.map("mul", counts.box(0, c.columns, 1), down.box(0, 1, 0), across.box(0, 0, 1), extents=self.extents[:2])
+        return counts
+
+    def _inside(self, place: int, tile_size: int) -> Buffer:
+        """f32 [windows]: how many taps lie inside along an axis: the windows over ones."""
+        k, axis = self.k, self.axes[place]
+        length = axis.span(tile_size, axis.taps)
+        ones, counts = k.alloc((length,), "f32", "ub"), k.alloc((tile_size,), "f32", "ub")
+        k.fill(ones.box(0, 1), (length,), 0)
+        for position, _, count in self._there(place, Affine(), length):
+            k.fill(ones[position], (count,), float_bits(1.0))
+        k.fill(counts.box(0, 1), (tile_size,), 0)
+        extents = self.extents[place : place + 1]
+        for tap in _each(k, axis.taps, axis.taps <= UNROLLED):
+            k.map("add", counts[0], counts[0], ones.box(tap * axis.dilation, axis.stride), extents=extents)
+        return counts
 
 
-def _counts(k: KernelBuilder, image: Image, c: _Cut, rows: Dim) -> Buffer:
-    """f32 [rows, ow]: how many taps of each window lie inside the image: the windows of an image of ones."""
-    height, width = image.panel_rows(c.rows), max(_width(image), image.w + image.pads[1])
-    ones, counts = k.alloc((height, width), "f32", "ub"), k.alloc((c.rows, image.ow), "f32", "ub")
-    k.fill(ones.box(0, 1), (height * width,), 0)
-    for row, _, count in _rows_there(k, image, c, rows.start):
-        k.fill(ones[row, image.pads[1]], (count, image.w), float_bits(1.0))
-    _combine(
-        k,
-        image,
-        "mean",
-        counts,
-        ones,
-        (image.strides[0] * width, image.strides[1]),
-        (width, 1),
-        (rows.extent, image.ow),
-    )
-    return counts
+def _each(k: KernelBuilder, taps: Index, unroll: bool) -> Iterator[Affine]:
+    """Each tap: a number, or the index of a loop that is open until the next is asked for."""
+    if isinstance(taps, int) and (unroll or taps == 1):
+        yield from (Affine(tap) for tap in range(taps))
+    else:
+        with k.loop(taps) as tap:
+            yield tap

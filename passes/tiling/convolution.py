@@ -1,0 +1,200 @@
+"""The schedules of a convolution: panels of image rows, tiles of the cube, where the weights stand.
+
+The panel of input rows under some output rows is whole in L1; the weights of a column block are resident, or stream in
+chunks of k. Either the row panels or the column blocks are the outer loop.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.tile import SIZES
+from ...runtime.expr import LEVELS
+from ...runtime.isa import Engine
+from ...runtime.replay import Nest
+from ...runtime.target import Target
+from .geometry import Image, panel_heights
+from .product import SEGMENT, k_steps
+from .schedule import (
+    Column,
+    Epilogue,
+    Estimate,
+    Rates,
+    Shares,
+    Table,
+    Work,
+    ceil,
+    fitting,
+    number,
+    search,
+    tile_sizes,
+    total,
+)
+
+
+class Cut(NamedTuple):
+    """Sizes of a convolution's tiles: output rows of a panel, pixels, columns, k; `k1`: chunk of k of weights that are
+    not `resident` (all of K of a column block in L1); `slots`: panels of rows at a time."""
+
+    rows: int
+    m0: int
+    n0: int
+    k0: int
+    k1: int
+    resident: bool
+    rows_outer: bool
+    slots: int
+
+    def loops(self, image: Image, columns: int) -> tuple[str, ...]:
+        """The loops over tiles, from the outside; a loop of one trip is none."""
+        order = ("b", "r", "n") if self.rows_outer else ("b", "n", "r")
+        trips = {"b": image.batch, "r": -(-image.oh // self.rows), "n": -(-columns // self.n0)}
+        return tuple(d for d in order if trips[d] > 1)
+
+
+def lattice(image: Image, columns: int, target: Target, epilogue: Epilogue) -> Table:
+    """All cuts whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Cut`."""
+    es = SIZES[image.dtype]
+    parts: list[NDArray[np.int64]] = []
+    for rows in panel_heights(image):
+        pixels = rows * image.ow
+        sizes = [m for m in tile_sizes(pixels, 512) if not image.two_bounds(rows, m)]
+        m0, n0 = (a.ravel() for a in np.meshgrid(sizes, tile_sizes(columns, 512), indexing="ij"))
+        fits = (8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes)
+        if not fits.any():
+            continue
+        tiles = k_steps(image.depth, m0[fits], n0[fits], es, target)
+        parts.append(np.concatenate([np.full((len(tiles), 1), rows), tiles], 1))
+    if not parts:
+        return {name: np.zeros(0) for name in Cut._fields}
+    tiles = np.concatenate(parts)
+    depth = -(-min(image.depth, SEGMENT) // 16) * 16
+    columns_: list[NDArray[np.int64]] = []
+    for resident, steps in ((1, 1), (0, 1), (0, 2), (0, 4)):
+        for rows_outer in (1, 0):
+            k1 = np.minimum(tiles[:, 3] * steps, depth)
+            rest = [np.full(len(tiles), v) for v in (resident, rows_outer, 2)]
+            columns_.append(np.stack([*tiles.T, k1, *rest], 1))
+    table = np.unique(np.concatenate(columns_), axis=0)
+    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Cut._fields)}
+    nest = levels(image, columns, t) <= LEVELS
+    if not ((l1_need(image, columns, t) <= target.l1_bytes) & nest).any():
+        t["slots"] = np.ones_like(t["slots"])  # slow, but better than nothing
+    return fitting(t, l1_need(image, columns, t), target.l1_bytes, nest)
+
+
+def levels(image: Image, columns: int, t: Table) -> Column:
+    """Loops that nest."""
+    outer = (image.batch > 1) + 1.0 * (t["rows"] < image.oh) + (t["n0"] < columns) + (t["m0"] < t["rows"] * image.ow)
+    chunks = (t["resident"] == 0) & (t["k1"] > t["k0"])
+    return outer + (image.depth > SEGMENT) + 1 + chunks
+
+
+def l1_need(image: Image, columns: int, t: Table) -> Column:
+    """Bytes in L1: panels twice, unless their loop runs once."""
+    es = SIZES[image.dtype]
+    once = (image.batch == 1) & (t["rows"] >= image.oh)
+    panel = image.panel_rows(t["rows"]) * image.w * image.channels * np.where(once, 1, t["slots"])
+    depth = np.where(t["resident"] == 1, image.depth, t["k1"])
+    width = 16 * ceil(np.minimum(t["n0"], columns), 16)
+    single = (t["resident"] == 1) & (t["n0"] >= columns)
+    return (panel + depth * width * np.where(single, 1, 2)) * es
+
+
+def shares(image: Image, columns: int, t: Table, cores: int) -> Shares:
+    """Images, output rows and columns of the busiest core: the outermost loop is shared out."""
+    b, oh, n = (np.full_like(t["m0"], size) for size in (image.batch, image.oh, columns))
+    if image.batch > 1:
+        return ceil(b, cores), oh, n
+    nr, nn = ceil(image.oh, t["rows"]), ceil(columns, t["n0"])
+    by_rows = (t["rows_outer"] == 1) & (nr > 1) | (nn == 1)
+    oh = np.where(by_rows, np.minimum(image.oh, ceil(nr, cores) * t["rows"]), oh)
+    n = np.where(by_rows, n, np.minimum(columns, ceil(nn, cores) * t["n0"]))
+    return b, oh, n
+
+
+def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
+    """What the busiest core's engines do."""
+    g, es, k = r.target, r.esize, image.depth
+    b, oh, n = share
+    panels, nn, nk = ceil(oh, t["rows"]), ceil(n, t["n0"]), ceil(k, t["k0"])
+    m, nm = oh * image.ow, panels * ceil(t["rows"] * image.ow, t["m0"])
+    resident, rows_outer = t["resident"] == 1, t["rows_outer"] == 1
+    tiles, chunks = b * nm * nn, ceil(k, t["k1"])
+    a_times = np.where(rows_outer | (panels == 1), 1, nn)
+    w_stands = resident & ((nn == 1) | ~rows_outer)
+    w_times = np.where(w_stands, np.where(nn == 1, 1, b), b * np.where(resident, panels, nm))
+    panel = image.panel_rows(np.minimum(t["rows"], oh)) * image.w * image.channels * es
+    traffic = a_times * b * panels * panel + w_times * n * k * es
+    transfers = 2 * a_times * b * panels + w_times * nn * np.where(resident, 1, chunks)
+    feed = b * k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
+    cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
+    first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
+    l1, ub = l1_need(image, columns, t), t["m0"] * t["n0"] * e.ub
+    return total(r, e, Work(b * m * n, tiles, cube, feed, traffic, transfers, first, l1, ub))
+
+
+def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest:
+    """The loop nest of the cuts that have the structure of `cut`, as `image` emits it."""
+    g = r.target
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1")
+    loops = cut.loops(image, columns)
+    here = {"b": number(1), "r": number(image.oh), "n": number(columns)}
+    run, weights, panel = number(image.w * image.channels), -1, -1
+    with ExitStack() as stack:
+        for depth in range(-1, len(loops)):
+            if depth >= 0:
+                d = loops[depth]
+                here[d] = stack.enter_context(nest.loop(d, {"b": 1, "r": "rows", "n": "n0"}[d]))
+            if cut.resident and (loops.index("n") if "n" in loops else -1) == depth:
+                weights = nest.buffer()
+                r.load(nest, weights, (number(image.depth),), here["n"])
+            if max((loops.index(d) for d in "br" if d in loops), default=-1) == depth:
+                panel, rows = nest.buffer(cut.slots), here["r"]
+                sh = image.strides[0]
+                r.load(nest, panel, (rows.scaled(sh).plus(image.reach - sh),), run)
+        m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
+        n = here["n"]
+        loaded = e.loads(nest, r, m, n)
+        acc = part = nest.buffer(1 if image.depth > SEGMENT else 2)
+        segment = None
+        with ExitStack() as inner:
+            if image.depth > SEGMENT:
+                segment = inner.enter_context(nest.loop(image.depth, SEGMENT))
+                part = nest.buffer(1)
+            with ExitStack() as innermost:
+                extent = segment
+                if not cut.resident:
+                    extent = innermost.enter_context(nest.loop(image.depth, "k1", segment))
+                    weights = nest.buffer()
+                    r.load(nest, weights, (extent,), n)
+                k = innermost.enter_context(nest.loop(image.depth, "k0", extent))
+                a0, b0 = nest.buffer(), nest.buffer()
+                r.feed(nest, panel, a0, m, k, left=True)
+                r.feed(nest, weights, b0, n, k, left=False)
+                r.mma(nest, a0, b0, part, m, n, k)
+            if segment is not None:
+                nest.op(Engine.CUBE, g.fixed_mma, 4 / g.fold_bytes, (m, n), (part,), (acc,))
+        e.emit(nest, r, acc, loaded, m, n)
+    return nest
+
+
+def schedules(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:
+    """Cuts, best first."""
+    r = Rates(target, image.dtype, cores)
+    t = lattice(image, columns, target, epilogue)
+    share = shares(image, columns, t, cores)
+    found = estimate(image, columns, t, share, r, epilogue)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
+    rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
+    flags = np.stack([t["rows"] < image.oh, t["n0"] < columns, t["resident"], t["rows_outer"]], 1)
+    code = flags.astype(np.int64) @ np.array([8, 4, 2, 1])
+
+    def cut(row: int) -> Cut:
+        return Cut._make(int(v) for v in rows[row])
+
+    for row in search(found, code, values, lambda row: nest_of(image, columns, cut(row), r, epilogue), target):
+        yield cut(row)

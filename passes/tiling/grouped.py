@@ -1,0 +1,296 @@
+"""Convolutions by group: a panel holds the channels of a block of groups, an accumulator their outputs side by side.
+
+for image, row panel, block of groups:
+  load the panel (rows × width × channels of the block) and the block's weights
+  for pixel block:
+    for each group: for k0: im2col, feed b, mma
+    drain, epilogue, store
+
+A block of one group may also be cut by its outputs, and may bring its weights step by step.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from ...dialects import tile
+from ...dialects.graph.contract import GroupConv2DOp, inner_channels, packed_depth
+from ...dialects.graph.op import GraphOp, dtype_name, shape
+from ...dialects.graph.properties import ints
+from ...dialects.tile import SIZES
+from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
+from ...runtime.expr import LEVELS
+from ...runtime.target import Target
+from .body import Dim, Machine, Region, first_fitting
+from .contraction import SEGMENT, Finish, contract, maybe_loop, upto
+from .geometry import Image, panel_heights
+from .image import Rows, pixel_blocks
+from .space import balanced, balanced16, flat_arguments, on_first_core, open_tile
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Geometry of a convolution by group: `image` with all channels; groups, and the channels and outputs of one."""
+
+    image: Image
+    count: int
+    channels: int
+    outputs: int
+
+    @staticmethod
+    def of(op: GraphOp) -> "Groups":
+        """The geometry of a `graph.group_conv2d`."""
+        assert isinstance(op, GroupConv2DOp)
+        batch, h, w, count, channels = shape(op.x)
+        _, oh, ow, outputs = shape(op.result)
+        kernel, strides, dilations, pads = (
+            ints(op.properties, name) for name in ("kernel", "strides", "dilations", "pads")
+        )
+        first, second, third, fourth = ((n[0], n[1]) for n in (kernel, strides, dilations, pads))
+        image = Image(batch, h, w, count * channels, oh, ow, first, second, third, fourth, dtype_name(op.x))
+        return Groups(image, count, channels, outputs // count)
+
+    @property
+    def depth(self) -> int:
+        """Length of k."""
+        return packed_depth(self.channels, self.image.taps)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Output rows of a panel; pixels, groups and outputs of each for a tile; k of a step; `resident`: all weights of a
+    block are in L1."""
+
+    rows: int
+    m0: int
+    groups: int
+    n0: int
+    k0: int
+    resident: bool
+
+    @property
+    def width(self) -> int:
+        """Columns of an accumulator."""
+        return whole(self.groups * self.n0)
+
+
+def whole(columns: int) -> int:
+    """In blocks of 16."""
+    return -(-columns // 16) * 16
+
+
+def tile_groups(name: str, region: Region, machine: Machine) -> tile.KernelOp:
+    """The kernel of a convolution by group; the best cut by estimate whose buffers fit."""
+    this, target, cores = Groups.of(region.ops[0]), machine.target, machine.cores
+    machine.need_cube(this.image.dtype)
+    cuts = sorted(_cuts(this, target), key=lambda c: _estimate(this, c, target, cores))
+    return first_fitting(
+        (_Grouped(name, region, this, c, cores).build() for c in cuts),
+        machine,
+        "a panel of rows and the tiles of one group must fit on chip",
+    )
+
+
+def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
+    """Cuts whose tiles fit L0 twice."""
+    image, es = this.image, SIZES[this.image.dtype]
+    for rows in panel_heights(image):
+        for groups, n0, resident in _blocks(this):
+            width = whole(groups * n0)
+            for m in (256, 128, 64, 32, 16):
+                m0 = balanced16(rows * image.ow, m)
+                if (m > 16 and m >= 2 * m0) or 8 * m0 * width > target.l0c_bytes or image.two_bounds(rows, m0):
+                    continue
+                for k in (512, 256, 128, 64, 32, 16):
+                    k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
+                    if (k > 16 and k >= 2 * k0) or 2 * m0 * k0 * es > target.l0a_bytes:
+                        continue
+                    cut = Cut(rows, m0, groups, n0, k0, resident)
+                    if 2 * whole(n0) * k0 * es <= target.l0b_bytes and _levels(this, cut) <= LEVELS:
+                        yield cut
+                        break
+
+
+def _blocks(this: Groups) -> Iterator[tuple[int, int, bool]]:
+    """(groups, outputs of each, whether the weights stay): several groups whole, or one group and part of it."""
+    if this.depth <= SEGMENT:
+        parts = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+        several = dict.fromkeys(balanced(this.count, -(-this.count // n)) for n in parts)
+        yield from ((groups, this.outputs, True) for groups in several if groups > 1)
+    for n0 in dict.fromkeys(min(this.outputs, balanced16(this.outputs, n)) for n in (256, 128, 64, 32, 16)):
+        yield from ((1, n0, resident) for resident in (True, False))
+
+
+def _levels(this: Groups, c: Cut) -> int:
+    """Loops, one in another."""
+    image = this.image
+    tiles = (image.batch > 1, c.rows < image.oh, c.groups < this.count, c.n0 < this.outputs)
+    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < this.depth, not c.resident, this.depth > SEGMENT)
+    return max(1, sum(tiles)) + sum(steps)
+
+
+def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
+    """Cycles of the busiest core: the busiest engine, plus the first load and the last tile's way out."""
+    image, es = this.image, SIZES[this.image.dtype]
+    outer, blocks = image.batch * -(-image.oh // c.rows), -(-this.count // c.groups)
+    share = -(-outer // cores) if outer > 1 else -(-blocks // cores) / blocks
+    pixels, steps = -(-c.rows * image.ow // c.m0), -(-this.depth // c.k0)
+    wide = image.dtype == "f32"
+    block_k, cost = (target.cube_k_f32, target.cube_cost_f32) if wide else (target.cube_k_f16, 1)
+    cells = -(-c.m0 // target.cube_m) * -(-c.n0 // target.cube_n) * -(-this.depth // block_k) * cost
+    parts = -(-this.outputs // c.n0)
+    each = pixels * this.count * parts
+    cube = each * (cells + steps * target.fixed_mma)
+    feed = each * (
+        this.depth * es * (c.m0 / target.feed_a_bytes + c.n0 / target.feed_b_bytes) + 2 * steps * target.fixed_feed
+    )
+    tiles, area = pixels * blocks * parts, c.m0 * c.groups * c.n0
+    drain = tiles * (area / target.drain_elements + target.fixed_drain)
+    bandwidth = min(target.gm_path, target.gm_port / cores)
+    times = 1 if c.resident else pixels
+    weights = this.count * this.depth * this.outputs * es * times
+    load = (image.panel_rows(c.rows) * image.w * image.channels * es + weights) / bandwidth
+    load += blocks * (1 + parts * times * (1 if c.resident else steps)) * target.fixed_load
+    store = tiles * (area * es / bandwidth + target.fixed_store)
+    return share * max(cube, feed, drain, load + store) + load / blocks + (drain + store) / tiles
+
+
+@dataclass
+class _Grouped:
+    """One kernel being written."""
+
+    name: str
+    region: Region
+    this: Groups
+    cut: Cut
+    cores: int
+
+    def build(self) -> tile.KernelOp:
+        self.k = k = KernelBuilder(self.name)
+        this, image, c, anchor = self.this, self.this.image, self.cut, self.region.ops[0]
+        inputs, outputs = flat_arguments(k, self.region)
+        buffers = dict(zip(self.region.arguments, inputs, strict=True))
+        pixels = image.batch * image.oh * image.ow
+        finish = Finish(k, self.region, buffers, outputs, (pixels, this.count * this.outputs))
+        sizes = ((image.batch, 1), (image.oh, c.rows), (this.count, c.groups), (this.outputs, c.n0))
+        self.dims = dims = [Dim(size, part, Affine(), part) for size, part in sizes]
+        rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, c.groups * this.channels)
+        self.weights = _Weights(k, buffers[anchor.operands[1]], this, c)
+        loops = [d for d in range(4) if dims[d].blocks > 1]
+        levels, slots = max(1, len(loops)), 2 if loops else 1
+        with ExitStack() as stack:
+            if not loops and self.cores > 1:
+                stack.enter_context(on_first_core(k))
+            for depth in range(-1, len(loops)):
+                if depth >= 0:
+                    stack.enter_context(open_tile(k, dims, loops[depth], self.cores if depth == 0 else 1))
+                if depth == len([d for d in loops if d < 3]) - 1:
+                    rows.load(dims[0].start, dims[1].start, slots, _scaled(k, dims[2], this.channels))
+            if c.resident:
+                self.weights.load(dims, Affine(), this.depth, slots, this.depth)
+            with pixel_blocks(k, image, c.rows, c.m0, dims[1]) as (pixel, count, inside):
+                first = dims[0].start * (image.oh * image.ow) + pixel
+                finish.place(Dim(pixels, min(c.m0, c.rows * image.ow), first, count), self._columns())
+                finish.run(self._sums(rows, pixel, count, levels + inside))
+        return k.finish()
+
+    def _columns(self) -> Dim:
+        """The outputs of the current tile among all."""
+        _, _, block, part = self.dims
+        columns = _scaled(self.k, block, self.this.outputs)
+        if part.blocks == 1:
+            return columns
+        return replace(columns, tile=part.tile, start=columns.start + part.start, extent=part.extent)
+
+    def _sums(self, rows: Rows, pixel: Affine, count: Index, levels: int) -> Buffer:
+        """Multiplies group by group; returns the accumulator of the tile."""
+        k, this, c = self.k, self.this, self.cut
+        step = _Step(k, this, c, rows, self.weights, pixel, count, self.dims[3].extent)
+        if c.groups == 1:
+
+            def stream(first: Affine, count: Index, chunk: int) -> None:
+                self.weights.load(self.dims, first, count, 2, chunk)
+
+            return contract(k, this.depth, c.k0, c.k0, None if c.resident else stream, levels, step)
+        sums = "i32" if this.image.dtype in ("i8", "u8") else "f32"
+        acc = k.alloc((c.m0, c.width), sums, "l0c", 2)
+        with k.loop(self.dims[2].extent) as group, maybe_loop(k, this.depth, c.k0) as position:
+            step.group = group
+            init = k.clamp(1 - position, 1) if position.terms else 1
+            step(acc, position, upto(k, this.depth, position, c.k0), init)
+        return acc
+
+
+def _scaled(k: KernelBuilder, block: Dim, each: int) -> Dim:
+    """A block of groups as one of their channels, outputs or rows of weights."""
+    size, part = block.size * each, block.tile * each
+    extent = part if block.size % block.tile == 0 else k.clamp(size - block.start * each, part)
+    return replace(block, size=size, tile=part, start=block.start * each, extent=extent)
+
+
+@dataclass
+class _Weights:
+    """Packed weights of the current tile in L1: all of k of each group of the block, or some k of one group."""
+
+    k: KernelBuilder
+    source: Buffer
+    this: Groups
+    c: Cut
+    buffer: Buffer | None = None
+    first: Affine = field(default_factory=Affine)
+
+    def load(self, dims: list[Dim], first: Affine, count: Index, slots: int, depth: int) -> None:
+        """Loads k in [first, first + count), at most `depth` long, of each group."""
+        this, (_, _, block, part) = self.this, dims
+        rows = _scaled(self.k, block, this.depth)
+        several = self.c.groups > 1
+        self.buffer = self.k.alloc((rows.tile if several else depth, whole(self.c.n0)), this.image.dtype, "l1", slots)
+        place = (rows.start + first) * this.outputs + part.start
+        extents = (rows.extent if several else count, part.extent)
+        self.k.load(self.buffer[0, 0], self.source.box(place, this.outputs, 1), extents)
+        self.first = first
+
+    def at(self, group: Affine, position: Affine) -> Box:
+        """The weights of a group of the block from k = position on."""
+        assert self.buffer is not None
+        width = whole(self.c.n0)
+        return self.buffer.box((group * self.this.depth + position - self.first) * width, width, 1)
+
+
+@dataclass
+class _Step:
+    """One k0 step of a group of the block."""
+
+    k: KernelBuilder
+    this: Groups
+    c: Cut
+    rows: Rows
+    weights: _Weights
+    pixel: Affine
+    count: Index
+    columns: Index
+    group: Affine = field(default_factory=Affine)
+
+    @property
+    def dtype(self) -> str:
+        return self.this.image.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.c.m0, self.c.width
+
+    @property
+    def extents(self) -> tuple[Index, Index]:
+        return self.count, self.columns
+
+    def __call__(self, acc: Buffer, position: Affine, count: Index, init: Index) -> None:
+        k, this = self.k, self.this
+        m, n = self.extents
+        a0 = k.alloc((self.c.m0, self.c.k0), self.dtype, "l0a", 2)
+        b0 = k.alloc((self.c.k0, whole(self.c.n0)), self.dtype, "l0b", 2)
+        moving = {"m0": self.pixel, "k0": position, "channels": this.channels, "row0": self.rows.row0}
+        fixed = this.image.fields() | {"c0": inner_channels(this.channels)}
+        k.im2col(a0[0, 0], self.rows.patches(self.group * this.channels), (m, count), **moving, **fixed)
+        k.feed_b(b0[0, 0], self.weights.at(self.group, position), (count, n))
+        columns = acc.box(self.group * this.outputs, self.c.width, 1)
+        k.mma(columns, a0[0, 0], b0[0, 0], (m, n, count), init)

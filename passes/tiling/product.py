@@ -1,0 +1,249 @@
+"""The schedules of a matrix product: a lattice of tile sizes and residencies, an estimate to rank it, a loop nest to
+replay.
+
+A schedule says how large the tiles are, which loop is outside, and what stands in L1: a whole panel of an operand (all
+of K for its tile) or a chunk of K at a time. The cube's tile sizes decide the traffic from L1, the residency that from
+global memory.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.tile import SIZES
+from ...runtime.isa import Engine
+from ...runtime.replay import Dim, Nest
+from ...runtime.target import Target
+from .schedule import (
+    Column,
+    Epilogue,
+    Estimate,
+    Rates,
+    Shares,
+    Table,
+    Work,
+    ceil,
+    fitting,
+    number,
+    search,
+    tile_sizes,
+    total,
+)
+
+SEGMENT = 2048
+"""k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
+_CHUNKS = (512, 256, 128, 64, 32, 16)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Where a matrix stands in a tensor: the element of its first, and strides of batch, row and column; one of the
+    last two is 1."""
+
+    offset: int
+    batch: int
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """c[b, m, n] = Σ a[b, m, k]·w[b, n, k]: sizes, and where the matrices stand (w by rows of n)."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    dtype: str
+    a: Matrix
+    w: Matrix
+    c: Matrix
+
+    @staticmethod
+    def plain(m: int, n: int, k: int, dtype: str) -> "Product":
+        """Row-major matrices [m, k] and [k, n]."""
+        return Product(1, m, n, k, dtype, Matrix(0, 0, k, 1), Matrix(0, 0, 1, n), Matrix(0, 0, n, 1))
+
+    @property
+    def esize(self) -> int:
+        return SIZES[self.dtype]
+
+    @property
+    def shared(self) -> bool:
+        """All batches have the same w."""
+        return self.w.batch == 0
+
+
+class Tiling(NamedTuple):
+    """Tile sizes and the place of each panel: `a_full`, `w_full` (all of K, at the loop it depends on) or by k1."""
+
+    m0: int
+    n0: int
+    k0: int
+    k1: int
+    m_outer: bool
+    a_full: bool
+    w_full: bool
+
+    def loops(self, p: Product) -> tuple[str, ...]:
+        """The loops over tiles, from the outside; a loop of one trip is none."""
+        order = ("b", "m", "n") if self.m_outer else ("b", "n", "m")
+        blocks = {"b": p.batch, "m": -(-p.m // self.m0), "n": -(-p.n // self.n0)}
+        return tuple(d for d in order if blocks[d] > 1)
+
+
+def lattice(p: Product, target: Target, epilogue: Epilogue) -> Table:
+    """All tilings whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Tiling`."""
+    m0, n0 = (a.ravel() for a in np.meshgrid(tile_sizes(p.m, 512), tile_sizes(p.n, 512), indexing="ij"))
+    fits = (8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes)
+    depth = min(p.k, SEGMENT)
+    tiles = k_steps(p.k, m0[fits], n0[fits], p.esize, target)
+    columns: list[NDArray[np.int64]] = []
+    for a_full, w_full in ((1, 1), (1, 0), (0, 1), (0, 0)):
+        for m_outer in (1, 0):
+            for steps in (1,) if a_full and w_full else (1, 2, 4, 8):
+                k1 = np.minimum(tiles[:, 2] * steps, -(-depth // 16) * 16)
+                rest = [np.full(len(tiles), v) for v in (m_outer, a_full, w_full)]
+                columns.append(np.stack([*tiles.T, k1, *rest], 1))
+    table = np.unique(np.concatenate(columns), axis=0)
+    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Tiling._fields)}
+    return fitting(t, l1_need(p, t), target.l1_bytes)
+
+
+def k_steps(depth: int, m0: NDArray[np.int64], n0: NDArray[np.int64], esize: int, target: Target) -> NDArray[np.int64]:
+    """[tiles, (m0, n0, k0)]: steps of k for which both operands fit L0 twice: the longest, and its half and quarter."""
+    most = np.minimum(target.l0a_bytes // (2 * esize * m0), target.l0b_bytes // (2 * esize * n0)) // 16
+    blocks = -(-min(depth, SEGMENT) // 16)
+    found: list[NDArray[np.int64]] = []
+    for share in (1, 2, 4):
+        k0 = np.minimum(most // share, blocks)
+        ok = k0 >= 1
+        k0 = np.maximum(k0, 1)
+        if depth > SEGMENT:  # segments are whole steps
+            k0 = 2 ** np.floor(np.log2(k0)).astype(np.int64)
+        else:
+            k0 = -(-blocks // -(-blocks // k0))
+        found.append(np.stack([m0[ok], n0[ok], 16 * k0[ok]], 1))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def l1_need(p: Product, t: Table) -> Column:
+    """Bytes of the panels in L1: twice, unless the loop they depend on runs once."""
+    single = p.batch == 1
+    once_a = (t["a_full"] == 1) & single & (t["m0"] >= p.m)
+    once_w = (t["w_full"] == 1) & (single or p.shared) & (t["n0"] >= p.n)
+    k = -(-p.k // 16) * 16
+    a = t["m0"] * np.where(t["a_full"] == 1, k, t["k1"]) * np.where(once_a, 1, 2)
+    w = t["n0"] * np.where(t["w_full"] == 1, k, t["k1"]) * np.where(once_w, 1, 2)
+    return (a + w) * p.esize
+
+
+def shares(p: Product, t: Table, cores: int) -> Shares:
+    """Batches, rows and columns of the busiest core: the outermost loop is shared out."""
+    b, m, n = np.full_like(t["m0"], p.batch), np.full_like(t["m0"], p.m), np.full_like(t["m0"], p.n)
+    if p.batch > 1:
+        return ceil(b, cores), m, n
+    nm, nn = ceil(p.m, t["m0"]), ceil(p.n, t["n0"])
+    outer_m = (t["m_outer"] == 1) & (nm > 1) | (nn == 1)
+    m = np.where(outer_m, np.minimum(p.m, ceil(nm, cores) * t["m0"]), m)
+    n = np.where(outer_m, n, np.minimum(p.n, ceil(nn, cores) * t["n0"]))
+    return b, m, n
+
+
+def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
+    """What the busiest core's engines do."""
+    g, es = r.target, p.esize
+    b, m, n = share
+    nm, nn, nk = ceil(m, t["m0"]), ceil(n, t["n0"]), ceil(p.k, t["k0"])
+    a_full, w_full, m_outer = t["a_full"] == 1, t["w_full"] == 1, t["m_outer"] == 1
+    tiles, chunks = b * nm * nn, ceil(p.k, t["k1"])
+    a_times = np.where((a_full & (m_outer | (nm == 1))) | (nn == 1), 1, nn)
+    w_once = (w_full & (~m_outer | (nn == 1))) | (nm == 1)
+    w_times = np.where(w_once, 1, nm) * np.where(w_once & p.shared & ((nn == 1) | (b == 1)), 1, b)
+    traffic = (a_times * b * m + w_times * n) * p.k * es
+    transfers = a_times * b * nm * np.where(a_full, 1, chunks) + w_times * nn * np.where(w_full, 1, chunks)
+    feed = b * p.k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
+    cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block + tiles * nk * g.fixed_mma
+    first = t["m0"] * np.where(a_full, p.k, t["k1"]) + t["n0"] * np.where(w_full, p.k, t["k1"])
+    ub = t["m0"] * t["n0"] * e.ub
+    return total(r, e, Work(b * m * n, tiles, cube, feed, traffic, transfers, first * es, l1_need(p, t), ub))
+
+
+def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Nest:
+    """The loop nest of the tilings of one structure, as `contraction` emits it."""
+    loops, a_full, w_full, segmented = structure
+    g = r.target
+    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1")
+    here = {"b": number(1), "m": number(p.m), "n": number(p.n)}
+    with ExitStack() as stack:
+        panels: dict[str, int] = {}
+        for depth in range(-1, len(loops)):
+            if depth >= 0:
+                d = loops[depth]
+                here[d] = stack.enter_context(nest.loop(d, {"b": 1, "m": "m0", "n": "n0"}[d]))
+            for side, full, depends in (("w", w_full, "n" if p.shared else "bn"), ("a", a_full, "bm")):
+                if full and max((loops.index(d) for d in depends if d in loops), default=-1) == depth:
+                    panels[side] = nest.buffer()
+                    panel_load(nest, r, p, side, panels[side], here, number(p.k))
+        m, n = here["m"], here["n"]
+        loaded = e.loads(nest, r, m, n)
+        acc = nest.buffer(1 if segmented else 2)
+
+        def steps(extent: Dim | None) -> None:
+            """Chunks, then steps of k."""
+            streamed = [side for side in ("w", "a") if side not in panels]
+            with ExitStack() as inner:
+                if streamed:
+                    extent = inner.enter_context(nest.loop(p.k, "k1", extent))
+                    for side in streamed:
+                        panels[side] = nest.buffer()
+                        panel_load(nest, r, p, side, panels[side], here, extent)
+                k = inner.enter_context(nest.loop(p.k, "k0", extent))
+                a0, b0 = nest.buffer(), nest.buffer()
+                r.feed(nest, panels["a"], a0, m, k, left=True)
+                r.feed(nest, panels["w"], b0, n, k, left=False)
+                r.mma(nest, a0, b0, acc if not segmented else part, m, n, k)
+
+        part = acc
+        if segmented:
+            with nest.loop(p.k, SEGMENT) as s:
+                part = nest.buffer(1)
+                steps(s)
+                nest.op(Engine.CUBE, g.fixed_mma, 4 / g.fold_bytes, (m, n), (part,), (acc,))
+        else:
+            steps(None)
+        e.emit(nest, r, acc, loaded, m, n)
+    return nest
+
+
+def panel_load(nest: Nest, r: Rates, p: Product, side: str, into: int, here: dict[str, Dim], k: Dim) -> None:
+    """A panel in the order that its operand is stored in."""
+    rows = here["m" if side == "a" else "n"]
+    if (p.a if side == "a" else p.w).column == 1:
+        r.load(nest, into, (rows,), k)
+    else:
+        r.load(nest, into, (k,), rows)
+
+
+def schedules(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Tiling]:
+    """Tilings, best first."""
+    r = Rates(target, p.dtype, cores)
+    t = lattice(p, target, epilogue)
+    share = shares(p, t, cores)
+    found = estimate(p, t, share, r, epilogue)
+    names = ("m0", "n0", "k0", "k1")
+    values = np.stack([*share, *(t[name] for name in names)], 1)
+    rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
+    flags = np.stack([ceil(p.m, t["m0"]) > 1, ceil(p.n, t["n0"]) > 1, t["m_outer"], t["a_full"], t["w_full"]], 1)
+    code = flags.astype(np.int64) @ [16, 8, 4, 2, 1]
+
+    def nest(row: int) -> Nest:
+        x = Tiling._make(int(v) for v in rows[row])
+        return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), p.k > SEGMENT), p, r, epilogue)
+
+    for row in search(found, code, values, nest, target):
+        yield Tiling._make(int(v) for v in rows[row])
