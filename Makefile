@@ -53,8 +53,8 @@ test: $(READY) ## All tests but the slow ones, the IR tests among them
 test-all: $(READY) ## All tests
 	@$(PYTHON) -m pytest -n $(JOBS)
 
-bench: $(READY) ## Measure, and compare with the last measurement
-	@$(PYTHON) bench/run.py
+bench: $(READY) ## Measure, and compare with the last measurement; BENCH="--targets edge,server --batch 1,8"
+	@$(PYTHON) bench/run.py $(BENCH)
 
 fmt: $(READY) ## Format, and mend what can be mended
 	@$(PYTHON) -m ruff check --fix --quiet . || true

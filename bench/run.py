@@ -1,10 +1,13 @@
-"""Measures Stepwell: `make bench`. Ratios come from one run, so that they mean the same on any machine.
+"""Measures Stepwell: `make bench`, over models × targets × batches.
 
-    emulator / onnxruntime    time to run a model against onnxruntime fp32 on one thread, turn by turn
-    compile                   CPU seconds from file to artifact, and the ops of each stage
-    ns per instruction        of the emulator's values, and of the timing
+    python bench/run.py                                       five models and the OCR recogniser on edge
+    python bench/run.py --models resnet50,bert --targets edge,server --batch 1,8
+    python bench/run.py --models bert --cores 1 --quick       no values: cycles, bounds and compilation alone
+    python bench/run.py --models resnet50 --kernels           its kernels, those that lose most first
 
-Each run appends a line to bench/history.jsonl and is shown beside the line before.
+Bounds are explained in bench/bounds.py. Only B is a true lower bound; A is that of one fixed partition into kernels.
+Ratios come from one run, so that they mean the same on any machine. Each run appends a line to bench/history.jsonl and
+is shown beside what was last measured of the same case.
 """
 
 import argparse
@@ -12,134 +15,123 @@ import json
 import platform
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from stepwell.bench.measure import (
+    MODELS,
+    Case,
+    CompileError,
+    Metrics,
+    Times,
+    by_kernel,
+    compile_case,
+    time_case,
+    values_case,
+)
+from stepwell.driver.report import names, table
+from stepwell.runtime.isa import Engine
+from stepwell.runtime.target import Target
 
 ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "bench" / "history.jsonl"
-sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "tests")]
-
-import models  # noqa: E402 - of examples/
-import onnx  # noqa: E402
-import onnx_models  # noqa: E402 - of tests/
-
-from stepwell.driver import compilation  # noqa: E402
-from stepwell.driver.agreement import agree  # noqa: E402
-from stepwell.driver.report import table  # noqa: E402
-from stepwell.runtime.artifact import Artifact  # noqa: E402
-from stepwell.runtime.generator import launch_registers  # noqa: E402
-from stepwell.runtime.segments import segments  # noqa: E402
-from stepwell.runtime.timing import Timing, prepare, time_launch  # noqa: E402
-
-Array = NDArray[Any]
-Metrics = dict[str, float]
+WORST = 5
+"""Kernels of a case that are shown anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A model, the shapes it is compiled for, and its inputs."""
+def measure(case: Case, repetitions: int) -> tuple[Metrics, Times]:
+    """All numbers of a case; without values if there are no repetitions. Raises `CompileError`."""
+    artifact, metrics = compile_case(case)
+    times = time_case(case, artifact)
+    metrics |= times.metrics()
+    if repetitions:
+        metrics |= values_case(case, artifact, repetitions)
+        metrics["ns/instruction values"] = metrics["emulator s"] / times.whole.records * 1e9
+    return metrics, times
 
-    name: str
-    model: onnx.ModelProto
-    shapes: Mapping[str, tuple[int, ...]]
-    inputs: Mapping[str, Array]
+
+# what is printed ------------------------------------------------------------------------------------------------------
+
+SUMMARY = {
+    "kilocycles": "kcycles",
+    "A %": "of A",
+    "B %": "of B",
+    "cube %": "cube",
+    "port %": "port",
+    "GM bytes / compulsory": "GM/compulsory",
+    "compile CPU s": "compile s",
+    "peak MB": "peak MB",
+    "ops npu": "most ops",
+    "emulator/ort median": "emu/ort",
+    "cosine": "cosine",
+}
+"""Of the metrics, those in the first table."""
 
 
-def cases() -> list[Case]:
-    """The BERT-base layer at sequence 128, and the OCR recogniser on a line of 48 × 320."""
-    random = np.random.default_rng(0)
-    bert = onnx_models.bert_layer()
-    recogniser = onnx.load(models.fetch("ocr")["recognition"])
-    line = random.uniform(-1, 1, (1, 3, 48, 320)).astype(np.float32)
-    return [
-        Case("bert", bert, {}, {info.name: _values(info, random) for info in bert.graph.input}),
-        Case("ocr", recogniser, {"x": line.shape}, {"x": line}),
+def show_summary(results: dict[str, Metrics]) -> str:
+    """A line for each case."""
+    rows = [
+        (case, *(_number(metrics[name]) if name in metrics else "–" for name in SUMMARY))
+        for case, metrics in results.items()
     ]
+    note = "A: sum of the rooflines of a fixed partition, no lower bound. B: the whole network, a true lower bound."
+    return table(("", *SUMMARY.values()), rows, indent="") + "\n" + note
 
 
-def _values(info: onnx.ValueInfoProto, random: np.random.Generator) -> Array:
-    """Standard normal values; of a mask all but the last tenth is 1."""
-    shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
-    if info.name == "mask":
-        return (np.indices(shape)[-1] < shape[-1] * 0.9).astype(np.float32)
-    return random.standard_normal(shape).astype(np.float32)
+def show_changes(results: dict[str, Metrics], before: dict[str, Metrics]) -> str:
+    """Every number of every case, beside the last one."""
+    rows: list[tuple[str, ...]] = []
+    for case, metrics in results.items():
+        rows.append((case, "", "", ""))
+        for name, value in metrics.items():
+            old = before.get(case, {}).get(name)
+            change = f"{(value / old - 1) * 100:+.1f} %" if old else ""
+            rows.append((f"  {name}", _number(value), _number(old) if old is not None else "", change))
+    return table(("", "now", "before", "change"), rows, indent="")
 
 
-def seconds(action: Callable[[], object]) -> float:
-    """Wall time of one call."""
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
+COLUMNS = ("kernel", "×", "cycles", "roofline", "share", "lost", "limit", "busiest", "busy", "port", "token", "issue")
+NOTES = """cycles: by how much the launches make the linked plan longer. limit: what sets the roofline. busiest: the
+engine that is busy most; busy (port: of that, what sharing it adds), token, issue: its time in a launch by
+itself. GM/A: bytes moved over those of the partition."""
 
 
-def measure(case: Case, target: str, repetitions: int) -> Metrics:
-    """All numbers of one model."""
-    compiled, found = compile_case(case, target)
-    metrics = {f"{case.name} {key}": value for key, value in found.items()}
-    session = _session(case.model)
-    npu = compiled.model
-    outputs = npu.run(case.inputs)
-    reference = dict(zip(outputs, session.run(list(outputs), dict(case.inputs)), strict=True))
-    metrics[f"{case.name} cosine"] = min(agree(name, outputs[name], reference[name]).cosine for name in outputs)
-    emulator, ours = [], []
-    for _ in range(repetitions):  # turn by turn, so that a busy machine slows both
-        ours.append(seconds(lambda: session.run(None, dict(case.inputs))))
-        emulator.append(seconds(lambda: npu.run(case.inputs)))
-    ratios = [a / b for a, b in zip(emulator, ours, strict=True)]
-    metrics |= {f"{case.name} emulator/ort median": median(ratios), f"{case.name} emulator/ort min": min(ratios)}
-    timed, timing = time_plan(compiled)
-    records = timed.records
-    return metrics | {
-        f"{case.name} instructions": records,
-        f"{case.name} ns/instruction values": min(emulator) / records * 1e9,
-        f"{case.name} ns/instruction timing": timing / records * 1e9,
-        f"{case.name} kilocycles": npu.profile().cycles / 1e3,
-        f"{case.name} cube %": npu.profile().cube_utilisation * 100,
-    }
+def show_worst(times: Times, most: int) -> str:
+    """Kernels, those that lose most first."""
+    lines: list[tuple[object, ...]] = []
+    for row in by_kernel(times)[0][:most]:
+        limit = max(row.limits, key=lambda resource: row.limits[resource], default="–")
+        numbers = [f"{number:,.0f}" for number in (row.cycles, row.roofline, row.lost)]
+        numbers.insert(2, f"{row.roofline / row.cycles:.0%}" if row.cycles else "–")
+        spent = [f"{row.share(part, row.engine):.0%}" for part in ("busy", "port", "token", "issue")]
+        moved = sum(launch.gm_bytes for launch in row.launches)
+        ratio = f"{moved / row.gm_bytes:.2f}" if row.gm_bytes else "–"
+        nodes = names(row.launches[0].nodes, 2)
+        lines.append((row.kernel, len(row.launches), *numbers, limit, row.engine.name.lower(), *spent, ratio, nodes))
+    return table((*COLUMNS, "GM/A", "nodes of the first launch"), lines, indent="")
 
 
-def time_plan(artifact: Artifact) -> tuple[Timing, float]:
-    """What the timing of the linked plan says, and the CPU seconds that it takes to say it, at best."""
-    (segment,) = segments(artifact, artifact.plans[0], 0)
-    cores = artifact.cores or artifact.target.cores
-    prepared, registers = prepare(segment.program), launch_registers((), cores)
-    runs: list[tuple[float, Timing]] = []
-    for _ in range(6):
-        start = time.process_time()
-        timed = time_launch(prepared, registers, artifact.target, cores)
-        runs.append((time.process_time() - start, timed))
-    best, timed = min(runs, key=lambda run: run[0])
-    return timed, best
+def show_kernels(times: Times, most: int) -> str:
+    """The kernels, what they add up to, and what each engine does."""
+    rows, left = by_kernel(times)
+    total = sum(row.cycles for row in rows)
+    sums = f"{total:,.0f} cycles, A {times.bounds.a:,.0f} ({times.bounds.a / total:.1%}), B {times.bounds.b:,.0f}"
+    unanswered = f"; roofline of {left:,.0f} cycles belongs to no launch" if left else ""
+    return "\n".join([show_worst(times, most), sums + unanswered, NOTES, "", show_engines(times)])
 
 
-def compile_case(case: Case, target: str) -> tuple[Artifact, Metrics]:
-    """The artifact, the CPU seconds (the better of two) and the ops after each stage."""
-    found: list[tuple[float, Artifact, Metrics]] = []
-    for _ in range(2):
-        start = time.process_time()
-        work = compilation.start(case.model, target=target, shapes=case.shapes)
-        compilation.advance(work, "npu", compilation.options_of("fp16", None, {}))
-        artifact = compilation.link(work, {}, None)
-        ops = {f"ops {stage}": float(count) for stage, count in work.ops.items()}
-        found.append((time.process_time() - start, artifact, ops))
-    best, artifact, ops = min(found, key=lambda run: run[0])
-    return artifact, {"compile CPU s": best, **ops, "kernels": float(len(artifact.kernels))}
+def show_engines(times: Times) -> str:
+    """How each engine spends the time of the plan."""
+    rows = [(engine.name.lower(), *(f"{share:.1%}" for share in times.lost(engine).values())) for engine in Engine]
+    return table(("engine", *times.lost(Engine.CUBE)), [row for row in rows if row[0] != "scalar"], indent="")
 
 
-def _session(model: onnx.ModelProto) -> Any:
-    import onnxruntime
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(1 - value) > 1e-3 else f"{value:.7f}"
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+# history --------------------------------------------------------------------------------------------------------------
 
 
 def commit() -> str:
@@ -149,50 +141,86 @@ def commit() -> str:
     return head + ("+" if changed else "")
 
 
-def last_metrics() -> Metrics:
-    """Of the line before, if there is one."""
-    lines = HISTORY.read_text(encoding="utf-8").splitlines() if HISTORY.exists() else []
-    return json.loads(lines[-1])["metrics"] if lines else {}
+def last_results(history: Path) -> dict[str, Metrics]:
+    """By case, what was last measured."""
+    lines = history.read_text(encoding="utf-8").splitlines() if history.exists() else []
+    found: dict[str, Metrics] = {}
+    for line in lines:
+        for case, metrics in json.loads(line).get("results", {}).items():
+            found[case] = found.get(case, {}) | metrics
+    return found
 
 
-def show(metrics: Metrics, before: Metrics) -> str:
-    """A line for each number, beside the last one."""
-    rows: list[tuple[str, str, str, str]] = []
-    for name, value in metrics.items():
-        old = before.get(name)
-        change = f"{(value / old - 1) * 100:+.1f} %" if old else ""
-        rows.append((name, _number(value), _number(old) if old is not None else "", change))
-    return table(("", "now", "before", "change"), rows, indent="")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" if abs(1 - value) > 1e-3 else f"{value:.7f}"
-
-
-def main() -> int:
-    """Measures, prints a table and appends to the history."""
-    parser = argparse.ArgumentParser(description="Measures Stepwell.")
-    parser.add_argument("--repetitions", type=int, default=7, metavar="N")
-    parser.add_argument("--target", default="edge")
-    parser.add_argument("--json", action="store_true", help="print the new line of the history instead of a table")
-    args = parser.parse_args()
-    before, metrics = last_metrics(), dict[str, float]()
-    for case in cases():
-        print(f"measuring {case.name} …", file=sys.stderr, flush=True)
-        metrics |= measure(case, args.target, args.repetitions)
+def record(history: Path, results: dict[str, Metrics], repetitions: int) -> str:
+    """Appends a line to the history. The result: the line."""
     line = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "machine": platform.machine(),
         "python": platform.python_version(),
-        "target": args.target,
-        "repetitions": args.repetitions,
-        "metrics": metrics,
+        "repetitions": repetitions,
+        "results": results,
     }
-    with HISTORY.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-    print(json.dumps(line) if args.json else show(metrics, before))
-    return 0
+    text = json.dumps(line)
+    with history.open("a", encoding="utf-8") as file:
+        file.write(text + "\n")
+    return text
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def arguments() -> argparse.Namespace:
+    """Of the command line."""
+    parser = argparse.ArgumentParser(description="Measures Stepwell.")
+    add = parser.add_argument
+    add("--models", "--model", type=_names, default=list(MODELS), metavar="A,B", help=f"of {', '.join(MODELS)} (all)")
+    add("--targets", "--target", type=_names, default=["edge"], metavar="A,B", help=f"of {', '.join(Target.shipped())}")
+    add("--batch", type=_names, default=["1"], metavar="N,M")
+    add("--cores", type=int, metavar="N", help="use fewer cores than the target has")
+    add("--precision", default="fp16", choices=("fp16", "bf16", "fp32"))
+    add("--repetitions", type=int, default=5, metavar="N", help="of runs against onnxruntime")
+    add("--quick", action="store_true", help="no values, only cycles, bounds and compilation; leaves no history")
+    add("--kernels", action="store_true", help="the kernels of each case; implies --quick")
+    add("--top", type=int, default=25, metavar="N", help="kernels shown")
+    add("--history", type=Path, default=HISTORY, metavar="FILE")
+    add("--json", action="store_true", help="print the new line of the history instead of tables")
+    args = parser.parse_args()
+    if unknown := sorted(set(args.models) - set(MODELS)):
+        parser.error(f"--models: must be of {', '.join(MODELS)} (found {', '.join(unknown)})")
+    return args
+
+
+def main() -> int:
+    """Measures, prints tables and appends to the history; 1 if a case could not be compiled."""
+    args = arguments()
+    quick = args.quick or args.kernels
+    results: dict[str, Metrics] = {}
+    failures: dict[str, str] = {}
+    for target, model, batch in product(args.targets, args.models, args.batch):
+        case = Case(model, target, int(batch), args.cores, args.precision)
+        print(f"measuring {case} …", file=sys.stderr, flush=True)
+        try:
+            results[str(case)], times = measure(case, 0 if quick else args.repetitions)
+        except CompileError as error:
+            failures[str(case)] = str(error)
+            continue
+        if not args.json:
+            shown = show_kernels(times, args.top) if args.kernels else show_worst(times, WORST)
+            print(f"\n{case}: the kernels that lose most\n{shown}\n", flush=True)
+    before = last_results(args.history)
+    line = json.dumps({"results": results}) if quick or not results else record(args.history, results, args.repetitions)
+    if args.json:
+        print(line)
+    elif not args.kernels:
+        print(show_changes(results, before), show_summary(results), sep="\n\n")
+    for case, message in failures.items():
+        print(f"\n{case} failed:\n{message}", file=sys.stderr)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
