@@ -46,6 +46,7 @@ GROUPS: tuple[tuple[str, tuple[isa.Instruction, ...]], ...] = (
     ("The cube", isa.CUBE),
     ("Drain", isa.DRAIN),
     ("Vector", isa.VECTOR),
+    ("Indirect moves", isa.INDIRECT),
 )
 
 

@@ -17,7 +17,15 @@ from stepwell.dialects.graph.op import GraphOp, element, shape
 Array = NDArray[Any]
 
 # The sharpest input of functions that are not defined, or too steep, elsewhere.
-POSITIVE = {"graph.log", "graph.sqrt", "graph.rsqrt", "graph.pow", "graph.batch_norm", "graph.reciprocal"}
+POSITIVE = {
+    "graph.log",
+    "graph.sqrt",
+    "graph.rsqrt",
+    "graph.pow",
+    "graph.batch_norm",
+    "graph.reciprocal",
+    "graph.reduce_log_sum",
+}
 
 
 def parse(text: str) -> ModuleOp:

@@ -2,24 +2,24 @@
 
 A program is a small graph module with a directive in a comment, whose parts are all optional:
 
-    // RUN-LEVELS: seed=3; targets=tiny,edge; precision=fp16,fp32; tolerance=4; %x=uniform(0.1, 9); %y=special
+    // RUN-LEVELS: seed=3; targets=tiny; precision=fp16,fp32; tolerance=4; %x=uniform(0.1, 9); %y=special
 
-`precision=fp32` (the default) leaves every edge as it is written. An argument that is not named gets normal values (of
-integers: small ones); `special` is NaN, infinities, zeros and the like. `graph.weight "5eed…"` names an array that
-nobody has: it gets seeded values of its type. `tolerance` multiplies what the operators state (`TOLERANCE`).
-`fails=text` pins what is not supported yet: compilation ends with an error that holds the text.
+`targets` names those it is for, if not for all. `precision=fp32` (the default) leaves every edge as it is written. An
+argument that is not named gets normal values (of integers: small ones); `special` is NaN, infinities, zeros and the
+like. `graph.weight "5eed…"` names an array that nobody has: it gets seeded values of its type. `tolerance` multiplies
+what the operators state (`TOLERANCE`). `fails=text` pins what is not supported yet: compilation ends with an error that
+holds the text.
 """
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from chips import chip
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr
 from xdsl.dialects.func import Func, FuncOp
@@ -31,12 +31,13 @@ from stepwell.dialects.evaluate import entry, evaluate, reference
 from stepwell.dialects.evaluate_tile import prepare
 from stepwell.dialects.graph import Graph
 from stepwell.dialects.graph.constants import NUMPY, WeightOp
-from stepwell.dialects.graph.contract import Conv2DOp, Depthwise2DOp, MatMulOp
+from stepwell.dialects.graph.contract import Conv2DOp, Depthwise2DOp, GroupConv2DOp, MatMulOp
+from stepwell.dialects.graph.gather import GatherElementsOp, GatherOp
 from stepwell.dialects.graph.op import GraphOp, dtype_name, element, shape
 from stepwell.dialects.graph.pool import Window2DOp
 from stepwell.dialects.graph.properties import ints
 from stepwell.dialects.graph.structure import LaunchOp
-from stepwell.dialects.graph.views import SliceOp
+from stepwell.dialects.graph.views import PadOp, SliceOp
 from stepwell.dialects.weights import WeightStore
 from stepwell.driver.check import check_artifact
 from stepwell.driver.compilation import Compilation, Origin, advance, link, options_of
@@ -47,7 +48,8 @@ from stepwell.passes.context import CompileContext
 from stepwell.runtime.target import Target
 
 Array = NDArray[Any]
-CORES = (1, 2)
+QUICK: Mapping[str, Sequence[int]] = {"tiny": (1, 2), "edge": (1, 2), "odd": (3,)}
+"""Targets, and the numbers of cores on each, that show most of what may go wrong."""
 SEEDS = (None, 1, 2)
 """Interleavings of the npu level: program order, and two at random."""
 TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 4e-6}
@@ -67,7 +69,7 @@ class Directive:
     """How to run a program; see the module."""
 
     seed: int = 0
-    targets: tuple[str, ...] = ("tiny", "edge")
+    targets: tuple[str, ...] = ()
     precisions: tuple[str, ...] = ("fp32",)
     tolerance: float = 1.0
     fails: str = ""
@@ -205,13 +207,13 @@ def difference(found: Array, expected: Array) -> str | None:
     )
 
 
-def run_program(program: Program) -> None:
-    """Every level, target, number of cores and precision. Raises `DepartureError` for the first that departs."""
+def run_program(program: Program, machines: Mapping[str, Sequence[int]] = QUICK) -> None:
+    """Every level and precision, on targets with so many cores. Raises `DepartureError` for the first that departs."""
     if not program.directive.fails:
-        run_levels(program)
+        run_levels(program, machines)
         return
     try:
-        run_levels(program)
+        run_levels(program, machines)
     except (PipelineError, BackendError) as error:
         if program.directive.fails in str(error):
             return
@@ -219,12 +221,13 @@ def run_program(program: Program) -> None:
     raise DepartureError(f"{program.name}: compiles now; remove fails={program.directive.fails}")
 
 
-def run_levels(program: Program) -> None:
+def run_levels(program: Program, machines: Mapping[str, Sequence[int]]) -> None:
     """A program that compiles."""
+    named = program.directive.targets or tuple(machines)
     for precision in program.directive.precisions:
         run, work = run_graph(program, precision)
-        for name in program.directive.targets:
-            for cores in CORES:
+        for name in (name for name in machines if name in named):
+            for cores in machines[name]:
                 run_target(run, work, name, cores, precision)
 
 
@@ -275,18 +278,12 @@ def error_beyond(found: Array, exact: Array, allowed: float) -> str | None:
     return None if error <= allowed * scale else f"max error {error:.3g} of {scale:.3g}, {allowed * scale:.3g} allowed"
 
 
-@cache
-def target_of(name: str) -> Target:
-    """A target with as many cores as the tests use."""
-    return dataclasses.replace(Target.load(name), cores=max(CORES))
-
-
 def run_target(run: Run, graph: Compilation, name: str, cores: int, precision: str) -> None:
     """Tile and npu levels of a module of fused kernels, which stays as it is."""
     where = f"({name}, {cores} {'core' if cores == 1 else 'cores'}, {precision})"
     module = graph.module.clone()
     work = Compilation(module, graph.origin)
-    work.ctx.target = target_of(name)
+    work.ctx.target = chip(name)
     bounds = [lower_bound(module, op, work.ctx.target, cores) for op in launches_of(module)]
     options = options_of(precision, cores, {})
     advance(work, "tile", options)
@@ -363,7 +360,11 @@ def lower_bound(module: ModuleOp, launch: LaunchOp, target: Target, cores: int) 
 
 def _is_read(argument: SSAValue) -> bool:
     """Whether every byte of a kernel's operand is needed."""
-    return not any(isinstance(use.operation, (SliceOp, Conv2DOp, Depthwise2DOp, Window2DOp)) for use in argument.uses)
+    return not any(isinstance(use.operation, _PARTIAL) for use in argument.uses)
+
+
+_PARTIAL = (SliceOp, PadOp, GatherOp, GatherElementsOp, Conv2DOp, Depthwise2DOp, GroupConv2DOp, Window2DOp)
+"""Operators that may leave bytes of an operand unread."""
 
 
 def _cube_cycles(op: GraphOp, target: Target) -> float:

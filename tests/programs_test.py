@@ -1,6 +1,8 @@
 """Every program of filecheck/programs at every level: graph, fused graph, tile and npu give the same bits.
 
 pytest tests/programs_test.py -k softmax
+
+The slow tests run each on every target, on one core, two and all.
 """
 
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import levels
 import numpy as np
 import pytest
+from chips import NAMES, core_counts
 
 FOLDER = Path(__file__).parent / "filecheck" / "programs"
 ADD = """// RUN-LEVELS: seed=1; targets=tiny
@@ -21,6 +24,16 @@ func.func @main(%x: tensor<4x6xf32>, %y: tensor<6xf32>) -> tensor<4x6xf32> {
 @pytest.mark.parametrize("file", [path.name for path in levels.programs(FOLDER)])
 def test_every_level_gives_the_same_bits(file: str) -> None:
     levels.run_program(levels.Program.read(FOLDER / file))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [path.name for path in levels.programs(FOLDER)])
+@pytest.mark.parametrize("target", NAMES)
+def test_every_target_gives_the_same_bits(file: str, target: str) -> None:
+    program = levels.Program.read(FOLDER / file)
+    if target not in (program.directive.targets or NAMES):
+        pytest.skip(f"it is for {', '.join(program.directive.targets)}")
+    levels.run_program(program, {target: core_counts(target)})
 
 
 def program(tmp_path: Path, text: str) -> levels.Program:

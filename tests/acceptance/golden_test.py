@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 from acceptance import graph_oracle
-from acceptance.zoo import FITS, MODELS, compiled, digest, inputs, proto, save
+from acceptance.zoo import EVERYWHERE, MODELS, compiled, digest, inputs, proto, save
+from chips import NAMES, chip
 from onnx_models import bert_layer, mlp, small_cnn
 
 from stepwell.dialects.evaluate import evaluate
 from stepwell.driver import api
+from stepwell.driver.check import check_artifact
 from stepwell.driver.passmanager import PipelineError, Settings
 from stepwell.runtime import jit
 
@@ -32,6 +34,12 @@ TILED = [
     for variant in (1, 3, 7)
 ]
 """Other tilings than the best; those of the recogniser take some seconds each."""
+ON_ALL_CORES = [
+    pytest.param(name, target, marks=[pytest.mark.slow] if name == "ocr" and target != "edge" else [])
+    for name in MODELS
+    for target in NAMES
+    if (name, target) != ("ocr", "tiny")
+]
 SEEDS = (1, 2, 3)
 
 
@@ -56,10 +64,20 @@ def test_outputs_are_the_committed_ones(name: str, precision: str) -> None:
     assert found == golden(name, precision), f"other bits; if that is meant: {BLESS}=1 pytest {Path(__file__).name}"
 
 
-@pytest.mark.parametrize(("name", "target"), FITS)
-@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(("name", "target", "cores"), EVERYWHERE)
 def test_targets_and_cores_change_no_bit(name: str, target: str, cores: int) -> None:
     assert hash_of(name, target, cores=cores) == golden(name)
+
+
+@pytest.mark.parametrize(("name", "target", "cores"), EVERYWHERE)
+def test_no_target_and_number_of_cores_makes_a_race(name: str, target: str, cores: int) -> None:
+    assert check_artifact(compiled(name, target, cores=cores)).findings == ()
+
+
+@pytest.mark.parametrize(("name", "target"), ON_ALL_CORES)
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
+def test_targets_change_no_bit_of_another_precision(name: str, target: str, precision: str) -> None:
+    assert hash_of(name, target, precision, chip(target).cores) == golden(name, precision)
 
 
 @pytest.mark.parametrize(("name", "variant"), TILED)
@@ -76,11 +94,11 @@ def test_fusion_changes_no_bit(name: str) -> None:
     assert hash_of(name, "edge", enabled=False) == golden(name)
 
 
-@pytest.mark.parametrize(("name", "target"), FITS)
+@pytest.mark.parametrize(("name", "target"), ON_ALL_CORES)
 @pytest.mark.parametrize("linked", [True, False])
 def test_interleavings_change_no_bit(name: str, target: str, linked: bool) -> None:
     """Of one stream of all launches, and of launches one by one."""
-    model = compiled(name, target).model
+    model = compiled(name, target, cores=chip(target).cores).model
     assert {digest(model.run(inputs(name), seed=seed, linked=linked)) for seed in SEEDS} == {golden(name)}
 
 

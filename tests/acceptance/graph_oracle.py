@@ -98,6 +98,11 @@ def _taps(p: Properties, x: Array, size: Sequence[int]) -> list[Array]:
 
 
 def _conv2d(p: Properties, operands: list[Array], size: Sequence[int], kind: np.dtype[Any]) -> Array:
+    assert integer(p, "channels") == operands[0].shape[3]
+    return _convolution(p, operands, size, kind)
+
+
+def _convolution(p: Properties, operands: list[Array], size: Sequence[int], kind: np.dtype[Any]) -> Array:
     x, weight, *bias = operands
     channels = x.shape[3]
     block = 4 if channels <= 4 else 16
@@ -105,8 +110,18 @@ def _conv2d(p: Properties, operands: list[Array], size: Sequence[int], kind: np.
     taps = _taps(p, x, size)
     columns = [tap[..., c : c + block] for c in range(0, x.shape[3], block) for tap in taps]
     rows = np.concatenate(columns, axis=-1).reshape(-1, weight.shape[0])
-    assert integer(p, "channels") == channels
     return oracle.matmul(rows, weight, bias[0] if bias else None, kind)
+
+
+def _group_conv2d(p: Properties, operands: list[Array], size: Sequence[int], kind: np.dtype[Any]) -> Array:
+    x, weight, *bias = operands
+    groups, _, outputs = weight.shape
+    parts: list[Array] = []
+    for group in range(groups):
+        own = [bias[0][group * outputs : (group + 1) * outputs]] if bias else []
+        one = [np.ascontiguousarray(x[:, :, :, group]), weight[group], *own]
+        parts.append(_convolution(p, one, size, kind).reshape(*size[:3], outputs))
+    return np.concatenate(parts, axis=3)
 
 
 def _depthwise2d(p: Properties, operands: list[Array], size: Sequence[int], kind: np.dtype[Any]) -> Array:
@@ -144,6 +159,7 @@ _OPS: dict[str, Callable[[Properties, list[Array], Sequence[int], np.dtype[Any]]
     "matmul": _matmul,
     "conv2d": _conv2d,
     "depthwise2d": _depthwise2d,
+    "group_conv2d": _group_conv2d,
     "window2d": _window2d,
     **{f"reduce_{name}": _reduction(name) for name in ("sum", "max", "min", "prod")},
     "slice": _slice,

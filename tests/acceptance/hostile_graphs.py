@@ -64,6 +64,7 @@ INTEGERS: dict[str, Make] = {
     "int32, divided": made("y = Div(i, j)", types={"i": INT32, "j": INT32, "y": INT32}, i=[5], j=[5]),
     "to int64 at the end": made("y = Cast(x, to=7)", types={"y": INT64}, x=[5]),
     "there and back": made("i = Cast(x, to=6); y = Cast(i, to=1)", x=[3, 5]),
+    "an index that is an input": made("y = Gather(w, i)", types={"i": INT64}, w=noise(8, 8), i=[5]),
     "constant indices": made("y = Gather(x, i)", x=[5, 3], i=np.array([3, 1])),
     "a negative index": made("y = Gather(x, i, axis=1)", x=[5, 3], i=np.array(-1)),
     "a truth value chooses": made("y = Where(c, x, z)", types={"c": BOOL}, c=[3, 1], x=[3, 5], z=[5]),

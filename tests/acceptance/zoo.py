@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ import models
 import numpy as np
 import onnx
 import pytest
+from chips import NAMES, chip, core_counts
 from numpy.typing import NDArray
 from onnx_models import bert_layer, mlp, small_cnn
 
 import stepwell
 from stepwell.driver.agreement import onnxruntime_run
 from stepwell.runtime.artifact import Artifact
-from stepwell.runtime.target import Target
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -49,18 +49,20 @@ MODELS = {
     "ocr": Model(recogniser, {"x": [1, 3, 48, 320]}, seeded=False),
 }
 FITS = [(name, target) for name in MODELS for target in ("edge", "tiny") if (name, target) != ("ocr", "tiny")]
-"""What can be compiled."""
+"""What can be compiled for the small targets."""
+EVERYWHERE = [
+    pytest.param(name, target, cores, marks=[pytest.mark.slow] if name == "ocr" and cores < chip(target).cores else [])
+    for name in MODELS
+    for target in NAMES
+    for cores in core_counts(target)
+    if (name, target) != ("ocr", "tiny")
+]
+"""Every model on every target and number of cores."""
 
 
 @cache
 def proto(name: str) -> onnx.ModelProto:
     return MODELS[name].make()
-
-
-@cache
-def target_of(name: str, cores: int = 2) -> Target:
-    """A target with so many cores, whatever the file says."""
-    return replace(Target.load(name), cores=cores)
 
 
 def compiled(name: str, target: str = "edge", precision: str = "fp16", cores: int = 2, **options: Any) -> Artifact:
@@ -72,7 +74,7 @@ def compiled(name: str, target: str = "edge", precision: str = "fp16", cores: in
 def _compiled(name: str, target: str, precision: str, cores: int, **options: Any) -> Artifact:
     model = MODELS[name]
     return stepwell.compile(
-        proto(name), target=target_of(target), shapes=model.shapes, precision=precision, cores=cores, **options
+        proto(name), target=chip(target), shapes=model.shapes, precision=precision, cores=cores, **options
     )
 
 

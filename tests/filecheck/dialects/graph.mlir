@@ -335,10 +335,10 @@ builtin.module {
   // CHECK: graph.gemm %0, %1, %2 {trans_b = true} : (tensor<2x3xf32>, tensor<4x3xf32>, tensor<4xf32>) -> tensor<2x4xf32>
 
   func.func @conv_transpose(%0: tensor<1x3x4x4xf32>, %1: tensor<3x5x3x3xf32>) {
-    %2 = graph.conv_transpose %0, %1 {strides = [2, 2], pads = [1, 1, 0, 0]} : (tensor<1x3x4x4xf32>, tensor<3x5x3x3xf32>) -> tensor<1x5x8x8xf32>
+    %2 = graph.conv_transpose %0, %1 {strides = [2, 2], pads = [1, 1, 0, 0], dilations = [1, 1], groups = 1} : (tensor<1x3x4x4xf32>, tensor<3x5x3x3xf32>) -> tensor<1x5x8x8xf32>
     func.return
   }
-  // CHECK: graph.conv_transpose %0, %1 {strides = [2, 2], pads = [1, 1, 0, 0]} : (tensor<1x3x4x4xf32>, tensor<3x5x3x3xf32>) -> tensor<1x5x8x8xf32>
+  // CHECK: graph.conv_transpose %0, %1 {strides = [2, 2], pads = [1, 1, 0, 0], dilations = [1, 1], groups = 1} : (tensor<1x3x4x4xf32>, tensor<3x5x3x3xf32>) -> tensor<1x5x8x8xf32>
 
   func.func @window2d(%0: tensor<1x8x8x3xf32>) {
     %1 = graph.window2d %0 {fn = "max", kernel = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]} : (tensor<1x8x8x3xf32>) -> tensor<1x4x4x3xf32>
@@ -418,6 +418,30 @@ builtin.module {
   }
   // CHECK: graph.log_softmax %0 {axes = [1]} : (tensor<2x8xf32>) -> tensor<2x8xf32>
 
+  func.func @lstm(%0: tensor<2x2x3xf32>, %1: tensor<1x16x3xf32>, %2: tensor<1x16x4xf32>, %3: tensor<1x32xf32>) {
+    %4, %5, %6 = graph.lstm %0, %1, %2, %3 {inputs = [0, 1, 2, 3], direction = "forward", activations = ["sigmoid", "tanh", "tanh"]} : (tensor<2x2x3xf32>, tensor<1x16x3xf32>, tensor<1x16x4xf32>, tensor<1x32xf32>) -> (tensor<2x1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>)
+    func.return
+  }
+  // CHECK: graph.lstm %0, %1, %2, %3 {inputs = [0, 1, 2, 3], direction = "forward", activations = ["sigmoid", "tanh", "tanh"]} : (tensor<2x2x3xf32>, tensor<1x16x3xf32>, tensor<1x16x4xf32>, tensor<1x32xf32>) -> (tensor<2x1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>)
+
+  func.func @gru(%0: tensor<2x2x3xf32>, %1: tensor<1x12x3xf32>, %2: tensor<1x12x4xf32>) {
+    %3, %4 = graph.gru %0, %1, %2 {inputs = [0, 1, 2], direction = "reverse", activations = ["sigmoid", "tanh"]} : (tensor<2x2x3xf32>, tensor<1x12x3xf32>, tensor<1x12x4xf32>) -> (tensor<2x1x2x4xf32>, tensor<1x2x4xf32>)
+    func.return
+  }
+  // CHECK: graph.gru %0, %1, %2 {inputs = [0, 1, 2], direction = "reverse", activations = ["sigmoid", "tanh"]} : (tensor<2x2x3xf32>, tensor<1x12x3xf32>, tensor<1x12x4xf32>) -> (tensor<2x1x2x4xf32>, tensor<1x2x4xf32>)
+
+  func.func @rnn(%0: tensor<2x2x3xf32>, %1: tensor<2x4x3xf32>, %2: tensor<2x4x4xf32>) {
+    %3, %4 = graph.rnn %0, %1, %2 {inputs = [0, 1, 2], direction = "bidirectional", activations = ["tanh", "tanh"]} : (tensor<2x2x3xf32>, tensor<2x4x3xf32>, tensor<2x4x4xf32>) -> (tensor<2x2x2x4xf32>, tensor<2x2x4xf32>)
+    func.return
+  }
+  // CHECK: graph.rnn %0, %1, %2 {inputs = [0, 1, 2], direction = "bidirectional", activations = ["tanh", "tanh"]} : (tensor<2x2x3xf32>, tensor<2x4x3xf32>, tensor<2x4x4xf32>) -> (tensor<2x2x2x4xf32>, tensor<2x2x4xf32>)
+
+  func.func @recurrence(%0: tensor<2x2x4xf32>, %1: tensor<1x4x4xf32>) {
+    %2, %3 = graph.recurrence %0, %1 {cell = "rnn", activations = ["tanh"], reverse = [0], initial = []} : (tensor<2x2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x1x2x4xf32>, tensor<1x2x4xf32>)
+    func.return
+  }
+  // CHECK: graph.recurrence %0, %1 {cell = "rnn", activations = ["tanh"], reverse = [0], initial = []} : (tensor<2x2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x1x2x4xf32>, tensor<1x2x4xf32>)
+
   func.func @layer_norm(%0: tensor<2x8xf32>, %1: tensor<8xf32>, %2: tensor<8xf32>) {
     %3 = graph.layer_norm %0, %1, %2 {axis = 1, epsilon = 1.0e-05} : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
     func.return
@@ -441,6 +465,72 @@ builtin.module {
     func.return
   }
   // CHECK: graph.group_norm %0, %1, %2 {groups = 2, epsilon = 1.0e-05} : (tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<1x4x4x4xf32>
+
+  func.func @group_conv2d(%0: tensor<1x8x8x2x3xf32>, %1: tensor<2x36x5xf32>) {
+    %2 = graph.group_conv2d %0, %1 {kernel = [3, 3], strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]} : (tensor<1x8x8x2x3xf32>, tensor<2x36x5xf32>) -> tensor<1x8x8x10xf32>
+    func.return
+  }
+  // CHECK: graph.group_conv2d %0, %1 {kernel = [3, 3], strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]} : (tensor<1x8x8x2x3xf32>, tensor<2x36x5xf32>) -> tensor<1x8x8x10xf32>
+
+  func.func @lp_pool(%0: tensor<1x3x8x8xf32>) {
+    %1 = graph.lp_pool %0 {kernel = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1], p = 2} : (tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32>
+    func.return
+  }
+  // CHECK: graph.lp_pool %0 {kernel = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1], p = 2} : (tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32>
+
+  func.func @global_lp_pool(%0: tensor<1x3x8x8xf32>) {
+    %1 = graph.global_lp_pool %0 {p = 2} : (tensor<1x3x8x8xf32>) -> tensor<1x3x1x1xf32>
+    func.return
+  }
+  // CHECK: graph.global_lp_pool %0 {p = 2} : (tensor<1x3x8x8xf32>) -> tensor<1x3x1x1xf32>
+
+  func.func @reduce_l1(%0: tensor<2x8xf32>) {
+    %1 = graph.reduce_l1 %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+    func.return
+  }
+  // CHECK: graph.reduce_l1 %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+
+  func.func @reduce_sum_square(%0: tensor<2x8xf32>) {
+    %1 = graph.reduce_sum_square %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+    func.return
+  }
+  // CHECK: graph.reduce_sum_square %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+
+  func.func @reduce_log_sum(%0: tensor<2x8xf32>) {
+    %1 = graph.reduce_log_sum %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+    func.return
+  }
+  // CHECK: graph.reduce_log_sum %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+
+  func.func @reduce_log_sum_exp(%0: tensor<2x8xf32>) {
+    %1 = graph.reduce_log_sum_exp %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+    func.return
+  }
+  // CHECK: graph.reduce_log_sum_exp %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+
+  func.func @rms_norm(%0: tensor<2x8xf32>, %1: tensor<8xf32>) {
+    %2 = graph.rms_norm %0, %1 {axis = 1, epsilon = 1.0e-05} : (tensor<2x8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
+    func.return
+  }
+  // CHECK: graph.rms_norm %0, %1 {axis = 1, epsilon = 1.0e-05} : (tensor<2x8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
+
+  func.func @mean_variance_norm(%0: tensor<2x3x4x4xf32>) {
+    %1 = graph.mean_variance_norm %0 {axes = [0, 2, 3]} : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
+    func.return
+  }
+  // CHECK: graph.mean_variance_norm %0 {axes = [0, 2, 3]} : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
+
+  func.func @lp_norm(%0: tensor<2x8xf32>) {
+    %1 = graph.lp_norm %0 {axis = 1, p = 2} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+    func.return
+  }
+  // CHECK: graph.lp_norm %0 {axis = 1, p = 2} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+
+  func.func @lrn(%0: tensor<1x6x4x4xf32>) {
+    %1 = graph.lrn %0 {size = 3, alpha = 0.0001, beta = 0.75, bias = 1.0} : (tensor<1x6x4x4xf32>) -> tensor<1x6x4x4xf32>
+    func.return
+  }
+  // CHECK: graph.lrn %0 {size = 3, alpha = 0.0001, beta = 0.75, bias = 1.0} : (tensor<1x6x4x4xf32>) -> tensor<1x6x4x4xf32>
 
   func.func @reshape(%0: tensor<3x4xf32>) {
     %1 = graph.reshape %0 {shape = [2, 6]} : (tensor<3x4xf32>) -> tensor<2x6xf32>

@@ -6,7 +6,8 @@ builtin.module {
   // CHECK-NEXT:    %[[D:.*]] = graph.sub %x, %[[M]] : (tensor<2x8xf16>, tensor<2x1xf32>) -> tensor<2x8xf32>
   // CHECK-NEXT:    %[[E:.*]] = graph.exp %[[D]] : (tensor<2x8xf32>) -> tensor<2x8xf32>
   // CHECK-NEXT:    %[[S:.*]] = graph.reduce_sum %[[E]] {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
-  // CHECK-NEXT:    %[[Y:.*]] = graph.div %[[E]], %[[S]] : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf16>
+  // CHECK-NEXT:    %[[R:.*]] = graph.reciprocal %[[S]] : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  // CHECK-NEXT:    %[[Y:.*]] = graph.mul %[[E]], %[[R]] : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf16>
   // CHECK-NEXT:    func.return %[[Y]]
   func.func @softmax(%x: tensor<2x8xf16>) -> tensor<2x8xf16> {
     %0 = graph.softmax %x {axes = [1]} : (tensor<2x8xf16>) -> tensor<2x8xf16>

@@ -26,18 +26,20 @@ builtin.module {
     func.return %1 : tensor<1000x64xf16>
   }
 
-  // All of b stands in L1, its columns in whole blocks of 16; rows of a come 16 at a time.
+  // All of a stands in L1, its rows in whole blocks of 16; columns of b come 16 at a time, and k in steps.
   // CHECK-LABEL: tile.kernel @matmul
-  // CHECK-NEXT:    %[[B:.*]] = tile.alloc : !tile.buffer<50x32xf16, l1>
-  // CHECK-NEXT:    tile.load %[[B]]["0" : 32, 1], %1["0" : 20, 1] extents ["50", "20"]
-  // CHECK-NEXT:    tile.for %[[I:.*]] = 0 to "37" step 16 {
-  // CHECK:           tile.load %[[A:.*]]["0" : 64, 1], %0["50*i0" : 50, 1] extents ["clamp(37 - i0, 16)", "50"] at (%[[I]])
-  // CHECK-NEXT:      %[[C:.*]] = tile.alloc : !tile.buffer<16x32xf32, l0c, 2>
-  // CHECK:           tile.feed_a %[[A0:.*]]["0" : 64, 1], %[[A]]["0" : 64, 1] extents ["clamp(37 - i0, 16)", "50"]
-  // CHECK-NEXT:      tile.feed_b %[[B0:.*]]["0" : 32, 1], %[[B]]["0" : 32, 1] extents ["50", "20"]
-  // CHECK-NEXT:      tile.mma %[[C]]["0" : 32, 1], %[[A0]]["0" : 64, 1], %[[B0]]["0" : 32, 1] extents ["clamp(37 - i0, 16)", "20", "50"] fields {init = "1"}
-  // CHECK:           tile.drain %[[U:.*]]["0" : 20, 1], %[[C]]["0" : 32, 1]
-  // CHECK-NEXT:      tile.store %2["20*i0" : 20, 1], %[[U]]["0" : 20, 1]
+  // CHECK-NEXT:    %[[A:.*]] = tile.alloc : !tile.buffer<37x64xf16, l1>
+  // CHECK-NEXT:    tile.load %[[A]]["0" : 64, 1], %0["0" : 50, 1] extents ["37", "50"]
+  // CHECK-NEXT:    tile.for %[[I:.*]] = 0 to "20" step 16 {
+  // CHECK:           tile.load %[[B:.*]]["0" : 16, 1], %1["i0" : 20, 1] extents ["50", "clamp(20 - i0, 16)"] at (%[[I]])
+  // CHECK-NEXT:      %[[C:.*]] = tile.alloc : !tile.buffer<48x16xf32, l0c, 2>
+  // CHECK-NEXT:      tile.for %[[K:.*]] = 0 to "50" step 32 {
+  // CHECK:             tile.feed_a %[[A0:.*]]["0" : 32, 1], %[[A]]["i0" : 64, 1] extents ["37", "clamp(50 - i0, 32)"] at (%[[K]])
+  // CHECK-NEXT:        tile.feed_b %[[B0:.*]]["0" : 16, 1], %[[B]]["16*i0" : 16, 1] extents ["clamp(50 - i0, 32)", "clamp(20 - i1, 16)"]
+  // CHECK-NEXT:        tile.mma %[[C]]["0" : 16, 1], %[[A0]]["0" : 32, 1], %[[B0]]["0" : 16, 1] {{.*}} fields {init = "clamp(1 - i1, 1)"}
+  // CHECK-NEXT:      }
+  // CHECK:           tile.drain %[[U:.*]]["0" : 16, 1], %[[C]]["0" : 16, 1]
+  // CHECK-NEXT:      tile.store %2["i0" : 20, 1], %[[U]]["0" : 16, 1]
   // CHECK-NEXT:    }
   func.func private @matmul(%a: tensor<37x50xf16>, %b: tensor<50x20xf16>) -> tensor<37x20xf16> {
     %0 = graph.matmul %a, %b : (tensor<37x50xf16>, tensor<50x20xf16>) -> tensor<37x20xf16>
@@ -47,13 +49,14 @@ builtin.module {
   // A panel of image rows stands in L1, below a row for the padding, and im2col cuts the patches: k in steps, the sum
   // begun by the first of them.
   // CHECK-LABEL: tile.kernel @conv2d
+  // CHECK-NEXT:    %[[W:.*]] = tile.alloc : !tile.buffer<144x32xf16, l1>
+  // CHECK-NEXT:    tile.load %[[W]]["0" : 32, 1], %1["0" : 24, 1] extents ["144", "24"]
   // CHECK-NEXT:    %[[P:.*]] = tile.alloc : !tile.buffer<15x17x16xf16, l1>
   // CHECK-NEXT:    tile.load %[[P]]["272" : 272, 1], %0["0" : 272, 1] extents ["13", "272"]
-  // CHECK:         tile.load %[[W:.*]]["0" : 32, 1], %1["0" : 24, 1] extents ["144", "24"]
-  // CHECK-NEXT:    tile.for %[[M:.*]] = 0 to "221" step 32 {
-  // CHECK:           tile.for %[[K:.*]] = 0 to "144" step 48 {
-  // CHECK:             tile.im2col %[[A0:.*]]["0" : 48, 1], %[[P]]["0" : 272, 16, 1] extents ["clamp(221 - i0, 32)", "48"] fields {{.*}} k0 = "i1", {{.*}} m0 = "i0", {{.*}} row0 = "-1", {{.*}} at (%[[M]], %[[K]])
-  // CHECK-NEXT:        tile.feed_b %[[B0:.*]]["0" : 32, 1], %[[W]]["32*i0" : 32, 1] extents ["48", "24"] at (%[[K]])
+  // CHECK-NEXT:    tile.for %[[M:.*]] = 0 to "221" step 64 {
+  // CHECK:           tile.for %[[K:.*]] = 0 to "144" step 32 {
+  // CHECK:             tile.im2col %[[A0:.*]]["0" : 32, 1], %[[P]]["0" : 272, 16, 1] extents ["clamp(221 - i0, 64)", "clamp(144 - i1, 32)"] fields {{.*}} k0 = "i1", {{.*}} m0 = "i0", {{.*}} row0 = "-1", {{.*}} at (%[[M]], %[[K]])
+  // CHECK-NEXT:        tile.feed_b %[[B0:.*]]["0" : 32, 1], %[[W]]["32*i0" : 32, 1] extents ["clamp(144 - i0, 32)", "24"] at (%[[K]])
   // CHECK-NEXT:        tile.mma {{.*}} fields {init = "clamp(1 - i1, 1)"} at (%[[M]], %[[K]])
   // CHECK-NEXT:      }
   // CHECK:           tile.drain

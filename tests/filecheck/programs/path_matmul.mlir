@@ -17,13 +17,15 @@
 
 // TILE:      graph.launch @k0(%x, %y, %z)
 // TILE:      tile.kernel @k0
-// TILE:        tile.alloc : !tile.buffer<50x32xf16, l1>
-// TILE-NEXT:   tile.load {{.*}} extents ["50", "20"]
-// TILE-NEXT:   tile.for {{.*}} = 0 to "37" step 16 {
-// TILE:          tile.load {{.*}} extents ["clamp(37 - i0, 16)", "50"]
-// TILE:          tile.feed_a
-// TILE-NEXT:     tile.feed_b
-// TILE-NEXT:     tile.mma {{.*}} fields {init = "1"}
+// TILE:        tile.alloc : !tile.buffer<37x64xf16, l1>
+// TILE-NEXT:   tile.load {{.*}} extents ["37", "50"]
+// TILE-NEXT:   tile.for {{.*}} = 0 to "20" step 16 {
+// TILE:          tile.load {{.*}} extents ["50", "clamp(20 - i0, 16)"]
+// TILE:          tile.for {{.*}} = 0 to "50" step 32 {
+// TILE:            tile.feed_a
+// TILE-NEXT:       tile.feed_b
+// TILE-NEXT:       tile.mma {{.*}} fields {init = "clamp(1 - i1, 1)"}
+// TILE-NEXT:     }
 // TILE:          tile.drain {{.*}} fields {act = "relu"}
 // TILE:          tile.map {{.*}} fields {fn = "add"}
 // TILE-NEXT:     tile.store
@@ -34,7 +36,7 @@
 // NPU:        npu.load dst=r28 space=l1
 // NPU-NEXT:   npu.set src=load dst=feed
 // NPU-NEXT:   npu.wait src=load dst=feed
-// NPU-NEXT:   npu.loop count=37 step=16 ring=1 {
+// NPU-NEXT:   npu.loop count=20 step=16 ring=1 {
 // NPU:          npu.wait src=load dst=feed
 // NPU:          npu.feed_a
 // NPU:          npu.set src=feed dst=cube

@@ -9,7 +9,8 @@
 // GRAPH-NEXT:   graph.sub {{.*}} -> tensor<70x90xf32>
 // GRAPH-NEXT:   graph.exp
 // GRAPH-NEXT:   graph.reduce_sum
-// GRAPH-NEXT:   graph.div {{.*}} -> tensor<70x90xf16>
+// GRAPH-NEXT:   graph.reciprocal {{.*}} -> tensor<70x1xf32>
+// GRAPH-NEXT:   graph.mul {{.*}} -> tensor<70x90xf16>
 // GRAPH-NEXT:   func.return
 
 // NPU:      npu.loop
@@ -18,7 +19,8 @@
 // NPU-NEXT:   npu.vmap fn=sub
 // NPU:        npu.vmap fn=exp
 // NPU-NEXT:   npu.vreduce fn=sum
-// NPU:        npu.vmap fn=div
+// NPU:        npu.vmap fn=reciprocal
+// NPU:        npu.vmap fn=mul
 // NPU:        npu.store
 // NPU:      }
 
