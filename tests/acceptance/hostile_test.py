@@ -97,7 +97,6 @@ def test_odd_models_compute_what_they_say(name: str, precision: str, target: str
 
 
 REFUSED: dict[str, tuple[Make, str]] = {
-    "a volume": (models.conv((1, 2, 4, 4, 4), 3, 2, 2, 2), "node: a convolution runs over one or two axes"),
     "an output that is an input": (made("a = Relu(x)", "a x", x=[3, 5]), "x: an output is made by a node"),
     "an unknown extent": (
         lambda: ModelWriter().model({"x": ["n", 4]}, []),

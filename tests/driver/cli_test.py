@@ -172,7 +172,8 @@ def test_a_users_target_is_validated(run: Run, tmp_path: Path) -> None:
     assert "unknown key 'coers'" in err
     code, _, err = run("targets", "validate", "nosuch")
     assert (
-        err == "stepwell: error: target 'nosuch': not found; shipped are edge, tiny, or give the path of a .toml file\n"
+        err == "stepwell: error: target 'nosuch': not found; shipped are edge, server, tiny, train, or give the path of"
+        " a .toml file\n"
     )
 
 

@@ -1,11 +1,8 @@
 """The OCR demo and the bench, as far as they need no download; and the demo itself where the model can be had."""
 
 import importlib.util
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -65,30 +62,3 @@ def test_the_demo_reads_the_line(demo: ModuleType, capsys: pytest.CaptureFixture
     assert float(facts["agreement"].split()[1]) >= 0.9995
     assert facts["overflow"].strip() == "nothing overflowed"
     assert int(facts["cycles"].strip().replace(",", "")) < 2_000_000
-
-
-def test_the_bench_measures_and_keeps_its_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench = script("bench/run.py")
-    import onnx_models
-
-    small = onnx_models.bert_layer(seq=16, hidden=64, heads=4, ffn=128)
-    random = np.random.default_rng(0)
-    inputs = {info.name: bench._values(info, random) for info in small.graph.input}
-    monkeypatch.setattr(bench, "cases", lambda: [bench.Case("bert", small, {}, inputs)])
-    monkeypatch.setattr(bench, "HISTORY", tmp_path / "history.jsonl")
-    monkeypatch.setattr("sys.argv", ["run.py", "--repetitions", "2", "--target", "tiny"])
-    assert bench.main() == 0
-    assert bench.main() == 0
-    lines: list[Mapping[str, Any]] = [
-        json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()
-    ]
-    assert len(lines) == 2
-    metrics = lines[0]["metrics"]
-    assert metrics["bert cosine"] > 0.9995
-    assert metrics["bert emulator/ort median"] > 0
-    assert {"bert ops graph", "bert ops tile", "bert ops npu", "bert compile CPU s"} <= metrics.keys()
-    shown = capsys.readouterr().out.splitlines()
-    (row,) = (line for line in shown[len(metrics) + 1 :] if line.startswith("bert ops npu"))
-    assert row.split()[-2:] == ["+0.0", "%"]
