@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter
 
-from .arithmetic import AddOp, DivOp
+from .arithmetic import AddOp, DivOp, MulOp
 from .elementwise import Unary
 from .emit import Emit
 from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor
@@ -421,3 +421,20 @@ class SoftsignOp(Composite):
         emit = Emit(self, rewriter)
         size = emit(AbsOp, self.x, element=emit.inner)
         return [emit(DivOp, self.x, emit(AddOp, size, emit.constant(1.0), element=emit.inner))]
+
+
+@irdl_op_definition
+class MishOp(Composite):
+    """x·tanh(log(1 + eˣ))."""
+
+    name = "graph.mish"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Mish", 18),)
+    EXAMPLE: ClassVar[str] = "%1 = graph.mish %0 : (tensor<4xf32>) -> tensor<4xf32>"
+
+    def reference(self, x: Array) -> Array:
+        return x * np.tanh(np.logaddexp(x, 0))
+
+    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+        emit = Emit(self, rewriter)
+        gate = emit(TanhOp, emit(SoftplusOp, self.x, element=emit.inner), element=emit.inner)
+        return [emit(MulOp, self.x, gate)]
