@@ -17,8 +17,9 @@ from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import InferError, element, i8, i32, shape, u8
 from ..dialects.graph.properties import attributes, ints
 from ..dialects.graph.reduce import ReduceSumOp
-from ..dialects.graph.views import ConcatOp, ExpandOp, ReshapeOp
+from ..dialects.graph.views import ExpandOp, ReshapeOp
 from ..dialects.graph.windows import normal_window, window_from_onnx
+from .movement import framed
 from .node import Node, Value, size_of
 
 SIGN = 128
@@ -55,7 +56,8 @@ def conv_integer(node: Node) -> Sequence[Value]:
     given, rank = window_from_onnx(node.attributes), len(shape(x)) - 2
     window = normal_window(shape(x)[2:], ints(given, "kernel", shape(w)[2:]), given)
     if zx is not None and any(pads := ints(window, "pads")):
-        x = _padded(node, x, zx, pads)
+        fill = node.emit(CastOp, node.emit(ReshapeOp, zx, shape=[1] * (rank + 2)), element=i8)
+        x = framed(node, x, [0, 0, *pads[:rank]], [0, 0, *pads[rank:]], fill)
         window |= attributes(pads=[0] * len(pads))
     groups = node.attributes.get("group", 1)
     y = node.emit(ConvOp, x, w, groups=groups, **window)
@@ -100,15 +102,3 @@ def _number(node: Node, value: int) -> SSAValue:
 
 def _summed(node: Node, x: SSAValue, axis: int) -> SSAValue:
     return node.emit(ReduceSumOp, node.emit(CastOp, x, element=i32), axes=[axis], keepdims=True)
-
-
-def _padded(node: Node, x: SSAValue, zero: SSAValue, pads: Sequence[int]) -> SSAValue:
-    """x with its zero point around it."""
-    fill = node.emit(CastOp, node.emit(ReshapeOp, zero, shape=[1] * len(shape(x))), element=i8)
-    rank = len(pads) // 2
-    for i in range(rank):
-        axis, size = i + 2, shape(x)
-        sides = [[*size[:axis], n, *size[axis + 1 :]] for n in (pads[i], pads[rank + i])]
-        before, after = ([node.emit(ExpandOp, fill, shape=side)] if side[axis] else [] for side in sides)
-        x = node.emit(ConcatOp, *before, x, *after, axis=axis) if before or after else x
-    return x

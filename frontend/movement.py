@@ -85,9 +85,16 @@ def _repeated(node: Node, x: SSAValue, axis: int, wanted: Sequence[int]) -> SSAV
     times, rest = divmod(len(wanted), size[axis])
     if rest or list(wanted) != [i // times for i in range(len(wanted))]:
         return None
-    y = _shaped(node, x, [*size[: axis + 1], 1, *size[axis + 1 :]])
-    y = node.emit(ExpandOp, y, shape=[*size[: axis + 1], times, *size[axis + 1 :]])
-    return _shaped(node, y, [*size[:axis], len(wanted), *size[axis + 1 :]])
+    return repeat(node, x, [times if i == axis else 1 for i in range(len(size))])
+
+
+def repeat(node: Node, x: SSAValue, times: Sequence[int]) -> SSAValue:
+    """Every element so many times along each axis, one after the other."""
+    pairs = list(zip(shape(x), times, strict=True))
+    spaced = [n for size, count in pairs for n in ((size, 1) if count > 1 else (size,))]
+    wide = [n for size, count in pairs for n in ((size, count) if count > 1 else (size,))]
+    y = node.emit(ExpandOp, _shaped(node, x, spaced), shape=wide)
+    return _shaped(node, y, [size * count for size, count in pairs])
 
 
 def _shaped(node: Node, x: SSAValue, size: Sequence[int]) -> SSAValue:
@@ -116,7 +123,7 @@ def split(node: Node) -> Sequence[Value]:
     x = node.operand(0)
     axis, count = normal_axis(node.attributes.get("axis", 0), len(shape(x))), len(node.proto.output)
     extent = shape(x)[axis]
-    given = node.attributes.get("split") if node.opset < 13 else node.known(1) if len(node.inputs) > 1 else None
+    given = node.attributes.get("split") if node.opset < 13 else node.known(1)
     step = -(-extent // node.attributes.get("num_outputs", count))
     sizes = [min(step, extent - i * step) for i in range(count)] if given is None else list(map(int, given))
     if sum(sizes) != extent or len(sizes) != count or min(sizes) < 1:
@@ -177,12 +184,12 @@ def _padding(node: Node, rank: int) -> tuple[Sequence[int], float, list[int]]:
         pads = node.attributes["pads"] if "pads" in node.attributes else node.attributes["paddings"]
         value = node.attributes.get("value", 0.0)
     else:
-        given, found = _given(node, 1), _given(node, 2)
+        given, found = node.known(1), node.known(2)
         if given is None:
             raise InferError("Pad says how much is added (found nothing)")
         pads = given.reshape(-1).tolist()
         value = 0.0 if found is None or not found.size else found.reshape(-1)[0]
-        named = _given(node, 3)
+        named = node.known(3)
         axes = axes if named is None else named.reshape(-1).tolist()
     if len(pads) != 2 * len(axes):
         raise InferError(f"padding is given before and after each of {len(axes)} axes (found {len(pads)} numbers)")
@@ -203,19 +210,19 @@ def center_crop_pad(node: Node) -> Sequence[Value]:
     return [node.emit(PadOp, x, before=before, after=after)]
 
 
-def _given(node: Node, index: int) -> np.ndarray[Any, Any] | None:
-    """A constant input, None if it is absent."""
-    return node.known(index) if index < len(node.inputs) else None
-
-
 def _framed(node: Node, x: SSAValue, before: Sequence[int], after: Sequence[int], value: float) -> SSAValue:
     """A frame of a value that a narrow type may not hold, as a constant that says so."""
     cut = [[min(0, n) for n in side] for side in (before, after)]
     x = node.emit(PadOp, x, before=cut[0], after=cut[1]) if any(map(any, cut)) else x
-    number = node.materialize(np.array(value, NUMPY[element(x)]))
+    low, high = ([max(0, n) for n in side] for side in (before, after))
+    return framed(node, x, low, high, node.materialize(np.array(value, NUMPY[element(x)])))
+
+
+def framed(node: Node, x: SSAValue, before: Sequence[int], after: Sequence[int], number: SSAValue) -> SSAValue:
+    """A frame of a number, which may be computed."""
     for axis in range(len(shape(x))):
-        size = list(shape(x))
-        sides = [[*size[:axis], max(0, side[axis]), *size[axis + 1 :]] for side in (before, after)]
+        size = shape(x)
+        sides = [[*size[:axis], side[axis], *size[axis + 1 :]] for side in (before, after)]
         low, high = ([node.emit(ExpandOp, number, shape=side)] if side[axis] else [] for side in sides)
         x = join(node, [*low, x, *high], axis)
     return x
@@ -265,7 +272,7 @@ def _image(x: SSAValue) -> tuple[int, ...]:
 # comparing ------------------------------------------------------------------------------------------------------------
 def trilu(node: Node) -> Sequence[Value]:
     """One side of the diagonal of matrices; the other is 0."""
-    x, given = node.operand(0), _given(node, 1)
+    x, given = node.operand(0), node.known(1)
     if len(shape(x)) < 2:
         raise InferError(f"Trilu is of matrices (found rank {len(shape(x))})")
     side = np.triu if node.attributes.get("upper", 1) else np.tril
@@ -287,7 +294,7 @@ def one_hot(node: Node) -> Sequence[Value]:
     negative = node.emit(LtOp, indices, zero, element=i1)
     wrapped = node.emit(WhereOp, negative, node.emit(AddOp, indices, most, element=i32), indices, element=i32)
     wrapped = _shaped(node, wrapped, [*size[:axis], 1, *size[axis:]])
-    places = node.materialize(_along(np.arange(count, dtype=np.int32), axis, len(size) + 1))
+    places = node.materialize(along(np.arange(count, dtype=np.int32), axis, len(size) + 1))
     hot = node.emit(EqOp, wrapped, places, element=i1)
     if isinstance(values, SSAValue):
         off, on = (
@@ -299,7 +306,7 @@ def one_hot(node: Node) -> Sequence[Value]:
     return [node.emit(WhereOp, hot, on, off, element=element(on))]
 
 
-def _along(array: np.ndarray[Any, Any], axis: int, rank: int) -> np.ndarray[Any, Any]:
+def along(array: np.ndarray[Any, Any], axis: int, rank: int) -> np.ndarray[Any, Any]:
     """A vector on an axis of a tensor of the rank."""
     return array.reshape([-1 if i == axis else 1 for i in range(rank)])
 
@@ -309,7 +316,7 @@ def arg(smallest: bool, node: Node) -> Sequence[Value]:
     x = node.operand(0)
     size = shape(x)
     axis = normal_axis(node.attributes.get("axis", 0), len(size))
-    places = node.materialize(_along(np.arange(size[axis], dtype=np.int32), axis, len(size)))
+    places = node.materialize(along(np.arange(size[axis], dtype=np.int32), axis, len(size)))
     best = node.emit(ReduceMinOp if smallest else ReduceMaxOp, x, axes=[axis], keepdims=True, element=element(x))
     worse = node.emit(GtOp if smallest else LtOp, x, best, element=i1)
     last = bool(node.attributes.get("select_last_index", 0))
@@ -342,7 +349,7 @@ def top_k(node: Node) -> Sequence[Value]:
 def _best(node: Node, x: SSAValue, k: int, smallest: bool) -> tuple[list[SSAValue], list[SSAValue]]:
     """The k best along the last axis, each with an axis of extent 1, and their places."""
     rank, extent, kind = len(shape(x)), shape(x)[-1], tensor(x)
-    places = node.materialize(_along(np.arange(extent, dtype=np.int32), rank - 1, rank))
+    places = node.materialize(along(np.arange(extent, dtype=np.int32), rank - 1, rank))
     none, worst = node.materialize(np.array(extent, np.int32)), node.materialize(_worst(kind, smallest))
     values, found = list[SSAValue](), list[SSAValue]()
     left, taken = x, None

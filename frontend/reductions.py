@@ -25,6 +25,7 @@ from ..dialects.graph.reduce import (
     ReduceSumSquareOp,
 )
 from ..dialects.graph.views import ExpandOp, ReshapeOp, normal_axis
+from .movement import along
 from .node import Node, Value
 
 Reduction = Callable[[Node], Sequence[Value]]
@@ -64,9 +65,9 @@ def hardmax(node: Node) -> Sequence[Value]:
     if node.opset < 13:
         x = node.emit(ReshapeOp, x, shape=[math.prod(size[:place]), math.prod(size[place:])])
         place = 1
-    wide = [n if i == place else 1 for i, n in enumerate(shape(x))]
-    places = node.builder.constant(np.arange(wide[place], dtype=np.int32).reshape(wide))
-    beyond = node.builder.constant(np.array(wide[place], np.int32))
+    count = shape(x)[place]
+    places = node.builder.constant(along(np.arange(count, dtype=np.int32), place, len(shape(x))))
+    beyond = node.builder.constant(np.array(count, np.int32))
     top = node.emit(ReduceMaxOp, x, axes=[place], keepdims=True)
     found = node.emit(WhereOp, node.emit(EqOp, x, top), places, beyond)
     first = node.emit(ReduceMinOp, found, axes=[place], keepdims=True)

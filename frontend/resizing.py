@@ -11,8 +11,8 @@ from xdsl.ir import SSAValue
 from ..dialects.graph.elementwise import WhereOp
 from ..dialects.graph.op import FLOATS, InferError, element, shape
 from ..dialects.graph.resize import ResampleOp
-from ..dialects.graph.views import ExpandOp, ReshapeOp, normal_axis
-from .movement import take
+from ..dialects.graph.views import normal_axis
+from .movement import along, repeat, take
 from .node import Node, Value, size_of
 
 _ONE, _HALF = np.float32(1), np.float32(0.5)
@@ -56,7 +56,7 @@ def resize(node: Node) -> Sequence[Value]:
         places = coordinates(axis, attributes)
         if crops:
             beyond = (places < 0) | (places > axis.before - 1)
-            outside = outside | beyond.reshape([-1 if i == axis.place else 1 for i in range(len(size_of(x)))])
+            outside = outside | along(beyond, axis.place, len(size_of(x)))
         if mode == "nearest":
             x = take(node, x, axis.place, nearest(places, axis, attributes).tolist())
             continue
@@ -72,8 +72,7 @@ def resize(node: Node) -> Sequence[Value]:
 
 def _repeated(node: Node, x: SSAValue, axes: Sequence[Axis], attributes: Mapping[str, Any]) -> SSAValue | None:
     """Every element repeated along all axes at once; None if that is not what the axes ask for."""
-    size = shape(x)
-    times = [1] * len(size)
+    times = [1] * len(shape(x))
     for axis in axes:
         factor = axis.after // axis.before
         wanted = np.arange(axis.after) // max(1, factor)
@@ -82,10 +81,7 @@ def _repeated(node: Node, x: SSAValue, axes: Sequence[Axis], attributes: Mapping
         if not np.array_equal(nearest(coordinates(axis, attributes), axis, attributes), wanted):
             return None
         times[axis.place] = factor
-    spaced = [n for extent in size for n in (extent, 1)]
-    wide = [n for extent, factor in zip(size, times, strict=True) for n in (extent, factor)]
-    y = node.emit(ExpandOp, node.emit(ReshapeOp, x, shape=spaced), shape=wide)
-    return node.emit(ReshapeOp, y, shape=[n * factor for n, factor in zip(size, times, strict=True)])
+    return repeat(node, x, times)
 
 
 def axes_of(node: Node, crops: bool) -> list[Axis]:
@@ -116,7 +112,7 @@ def axes_of(node: Node, crops: bool) -> list[Axis]:
 
 def _numbers(node: Node, index: int) -> Sequence[float]:
     """An input that is a list of constants; none if it is absent."""
-    found = node.known(index) if index < len(node.inputs) else None
+    found = node.known(index)
     return [] if found is None else found.reshape(-1).tolist()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.graph.op import GraphOp, Reshape, Strided, View, shape
+from ...dialects.tile.attributes import row_major
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Access:
     @staticmethod
     def whole(extents: Sequence[int]) -> "Access":
         """A tensor that is its own base, in row-major order."""
-        return Access(tuple(extents), tuple(math.prod(extents[i + 1 :]) for i in range(len(extents))))
+        return Access(tuple(extents), row_major(extents))
 
     @staticmethod
     def of(base: Sequence[int], views: Iterable[GraphOp]) -> "Access | None":

@@ -56,11 +56,17 @@ class Region:
     views: tuple[GraphOp, ...] = ()
     outward: tuple[GraphOp, ...] = ()
 
+    def chain(self, value: SSAValue) -> tuple[SSAValue, list[GraphOp]]:
+        """The argument that a value is a view of, and the views in order."""
+        chain: list[GraphOp] = []
+        while (maker := next((op for op in self.views if op.results[0] is value), None)) is not None:
+            chain.insert(0, maker)
+            value = maker.operands[0]
+        return value, chain
+
     def base(self, value: SSAValue) -> SSAValue:
         """The argument that a value is a view of."""
-        while (maker := next((op for op in self.views if op.results[0] is value), None)) is not None:
-            value = maker.operands[0]
-        return value
+        return self.chain(value)[0]
 
 
 @dataclass(frozen=True)

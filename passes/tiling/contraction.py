@@ -28,7 +28,7 @@ from ...runtime.target import Target
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
 from .product import SEGMENT, Matrix, Product, Tiling, schedules
 from .schedule import Epilogue
-from .space import flat_arguments, on_first_core, open_tile
+from .space import flat_arguments, on_first_core, open_tile, up16
 
 
 def tile_product(name: str, region: Region, product: Product, machine: Machine) -> tile.KernelOp:
@@ -79,8 +79,8 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
     dims = [Dim(p.batch, 1, Affine(), 1), m_dim, n_dim]
     order = [0, 1, 2] if t.m_outer else [0, 2, 1]
     loops = [d for d in order if dims[d].blocks > 1]
-    left = Panel(k, buffers[region.base(anchor.operands[0])], p, p.a, t, left=True)
-    right = Panel(k, buffers[region.base(anchor.operands[1])], p, p.w, t, left=False)
+    left = Panel(k, buffers[region.base(anchor.operands[0])], p.dtype, p.a, True, bool(t.a_full))
+    right = Panel(k, buffers[region.base(anchor.operands[1])], p.dtype, p.w, False, bool(t.w_full))
     operands = [right, left]  # weights load while the kernel before still makes what the left operand is
     with ExitStack() as stack:
         if not loops and cores > 1:
@@ -115,16 +115,12 @@ class Panel:
 
     k: KernelBuilder
     source: Buffer
-    p: Product
+    dtype: str
     matrix: Matrix
-    t: Tiling
     left: bool
+    full: bool
     box: Box | None = None
     first: Affine = field(default_factory=Affine)
-
-    @property
-    def full(self) -> bool:
-        return bool(self.t.a_full if self.left else self.t.w_full)
 
     def depth(self, loops: Sequence[int]) -> int:
         """Innermost of the open loops that the panel depends on."""
@@ -133,14 +129,14 @@ class Panel:
         return max((loops.index(d) for d in depends if d in loops), default=-1)
 
     def load(self, dims: Sequence[Dim], first: Affine, count: Index, slots: int, depth: int) -> None:
-        """Loads k in [first, first + count), at most `depth` long."""
+        """Loads k in [first, first + count), at most `depth` long; `dims` are batch, rows of the left, of the right."""
         at, rows = self.matrix, dims[1 if self.left else 2]
         place = dims[0].start * at.batch + rows.start * at.row + first * at.column + at.offset
         if at.column == 1:
             sizes, strides, extents = (rows.tile, up16(depth)), (at.row, 1), (rows.extent, count)
         else:
             sizes, strides, extents = (depth, up16(rows.tile)), (at.column, 1), (count, rows.extent)
-        buffer = self.k.alloc(sizes, self.p.dtype, "l1", slots)
+        buffer = self.k.alloc(sizes, self.dtype, "l1", slots)
         self.box = buffer.box(0, sizes[1], 1)
         self.k.load(self.box, self.source.box(place, *strides), extents)
         self.first = first
@@ -152,11 +148,6 @@ class Panel:
         row, column = (pitch, one) if self.matrix.column == 1 else (one, pitch)
         inside = (position - self.first) * column
         return Box(self.box.buffer, inside, (row, column) if self.left else (column, row))
-
-
-def up16(size: int) -> int:
-    """The next multiple of 16."""
-    return -(-size // 16) * 16
 
 
 @dataclass
@@ -176,7 +167,7 @@ class _Mma:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.t.m0, -(-self.t.n0 // 16) * 16
+        return self.t.m0, up16(self.t.n0)
 
     @property
     def extents(self) -> tuple[Index, Index]:

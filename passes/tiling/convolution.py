@@ -33,6 +33,7 @@ from .schedule import (
     tile_sizes,
     total,
 )
+from .space import up16
 
 
 class Cut(NamedTuple):
@@ -71,7 +72,7 @@ def lattice(image: Image, columns: int, target: Target, epilogue: Epilogue) -> T
     if not parts:
         return {name: np.zeros(0) for name in Cut._fields}
     tiles = np.concatenate(parts)
-    depth = -(-min(image.depth, SEGMENT) // 16) * 16
+    depth = up16(min(image.depth, SEGMENT))
     columns_: list[NDArray[np.int64]] = []
     for resident, steps in ((1, 1), (0, 1), (0, 2), (0, 4)):
         for rows_outer in (1, 0):

@@ -25,7 +25,7 @@ from .body import Dim, Machine, Region, first_fitting
 from .contraction import SEGMENT, Finish, contract, maybe_loop, upto
 from .geometry import Image, panel_heights
 from .image import Rows, pixel_blocks
-from .space import balanced, balanced16, flat_arguments, on_first_core, open_tile
+from .space import balanced, balanced16, flat_arguments, on_first_core, open_tile, up16
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,7 @@ class Cut:
     @property
     def width(self) -> int:
         """Columns of an accumulator."""
-        return whole(self.groups * self.n0)
-
-
-def whole(columns: int) -> int:
-    """In blocks of 16."""
-    return -(-columns // 16) * 16
+        return up16(self.groups * self.n0)
 
 
 def tile_groups(name: str, region: Region, machine: Machine) -> tile.KernelOp:
@@ -96,7 +91,7 @@ def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
     image, es = this.image, SIZES[this.image.dtype]
     for rows in panel_heights(image):
         for groups, n0, resident in _blocks(this):
-            width = whole(groups * n0)
+            width = up16(groups * n0)
             for m in (256, 128, 64, 32, 16):
                 m0 = balanced16(rows * image.ow, m)
                 if (m > 16 and m >= 2 * m0) or 8 * m0 * width > target.l0c_bytes or image.two_bounds(rows, m0):
@@ -106,7 +101,7 @@ def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
                     if (k > 16 and k >= 2 * k0) or 2 * m0 * k0 * es > target.l0a_bytes:
                         continue
                     cut = Cut(rows, m0, groups, n0, k0, resident)
-                    if 2 * whole(n0) * k0 * es <= target.l0b_bytes and _levels(this, cut) <= LEVELS:
+                    if 2 * up16(n0) * k0 * es <= target.l0b_bytes and _levels(this, cut) <= LEVELS:
                         yield cut
                         break
 
@@ -244,7 +239,7 @@ class _Weights:
         this, (_, _, block, part) = self.this, dims
         rows = _scaled(self.k, block, this.depth)
         several = self.c.groups > 1
-        self.buffer = self.k.alloc((rows.tile if several else depth, whole(self.c.n0)), this.image.dtype, "l1", slots)
+        self.buffer = self.k.alloc((rows.tile if several else depth, up16(self.c.n0)), this.image.dtype, "l1", slots)
         place = (rows.start + first) * this.outputs + part.start
         extents = (rows.extent if several else count, part.extent)
         self.k.load(self.buffer[0, 0], self.source.box(place, this.outputs, 1), extents)
@@ -253,7 +248,7 @@ class _Weights:
     def at(self, group: Affine, position: Affine) -> Box:
         """The weights of a group of the block from k = position on."""
         assert self.buffer is not None
-        width = whole(self.c.n0)
+        width = up16(self.c.n0)
         return self.buffer.box((group * self.this.depth + position - self.first) * width, width, 1)
 
 
@@ -287,7 +282,7 @@ class _Step:
         k, this = self.k, self.this
         m, n = self.extents
         a0 = k.alloc((self.c.m0, self.c.k0), self.dtype, "l0a", 2)
-        b0 = k.alloc((self.c.k0, whole(self.c.n0)), self.dtype, "l0b", 2)
+        b0 = k.alloc((self.c.k0, up16(self.c.n0)), self.dtype, "l0b", 2)
         moving = {"m0": self.pixel, "k0": position, "channels": this.channels, "row0": self.rows.row0}
         fixed = this.image.fields() | {"c0": inner_channels(this.channels)}
         k.im2col(a0[0, 0], self.rows.patches(self.group * this.channels), (m, count), **moving, **fixed)

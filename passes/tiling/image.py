@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from ...dialects import tile
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from .body import Dim, Machine, NotTileable, Region, first_fitting
-from .contraction import Finish, contract, epilogue_of
+from .contraction import Finish, Panel, contract, epilogue_of
 from .convolution import Cut, schedules
 from .geometry import Image
-from .space import flat_arguments, on_first_core, open_tile
+from .product import Matrix
+from .space import flat_arguments, on_first_core, open_tile, up16
 
 
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
@@ -86,7 +87,7 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
     buffers = dict(zip(region.arguments, inputs, strict=True))
     finish = Finish(k, region, buffers, outputs, (image.batch * image.oh * image.ow, columns))
     rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, image.channels)
-    weights = _Weights(k, buffers[anchor.operands[1]], image, columns)
+    weights = Panel(k, buffers[anchor.operands[1]], image.dtype, Matrix(0, 0, 1, columns), False, c.resident)
     dims = [
         Dim(image.batch, 1, Affine(), 1),
         Dim(image.oh, c.rows, Affine(), image.oh),
@@ -100,7 +101,7 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
             if depth >= 0:
                 stack.enter_context(open_tile(k, dims, loops[depth], cores if depth == 0 else 1))
             if c.resident and (loops.index(2) if 2 in loops else -1) == depth:
-                weights.load(dims[2], Affine(), image.depth, 2 if depth >= 0 else 1, image.depth)
+                weights.load(dims, Affine(), image.depth, 2 if depth >= 0 else 1, image.depth)
             if max((loops.index(d) for d in (0, 1) if d in loops), default=-1) == depth:
                 rows.load(dims[0].start, dims[1].start, c.slots if depth >= 0 else 1)
         levels = len(loops) + (not loops and cores > 1)
@@ -110,7 +111,7 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
             step = _Step(k, image, c, rows, weights, dims[2], pixel, count)
 
             def stream(first: Affine, count: Index, chunk: int) -> None:
-                weights.load(dims[2], first, count, 2, chunk)
+                weights.load(dims, first, count, 2, chunk)
 
             acc = contract(k, image.depth, c.k0, c.k1, None if c.resident else stream, levels + inside, step)
             finish.run(acc)
@@ -151,27 +152,6 @@ class pixel_blocks:  # noqa: N801  (used as a with statement)
 
 
 @dataclass
-class _Weights:
-    """Packed weights [K, columns] in L1: all of K of a column block, or a chunk of it."""
-
-    k: KernelBuilder
-    source: Buffer
-    image: Image
-    columns: int
-    box: Box | None = None
-    first: Affine = field(default_factory=Affine)
-
-    def load(self, dim: Dim, first: Affine, count: Index, slots: int, depth: int) -> None:
-        """Loads k in [first, first + count), at most `depth` long."""
-        width = -(-dim.tile // 16) * 16
-        buffer = self.k.alloc((depth, width), self.image.dtype, "l1", slots)
-        self.k.load(
-            buffer[0, 0], self.source.box(first * self.columns + dim.start, self.columns, 1), (count, dim.extent)
-        )
-        self.box, self.first = buffer[0, 0], first
-
-
-@dataclass
 class _Step:
     """One k0 step of a convolution."""
 
@@ -179,7 +159,7 @@ class _Step:
     image: Image
     c: Cut
     rows: Rows
-    weights: _Weights
+    weights: Panel
     dim: Dim
     pixel: Affine
     count: Index
@@ -190,7 +170,7 @@ class _Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.c.m0, -(-self.c.n0 // 16) * 16
+        return self.c.m0, up16(self.c.n0)
 
     @property
     def extents(self) -> tuple[Index, Index]:
@@ -212,7 +192,5 @@ class _Step:
             row0=self.rows.row0,
             **image.fields(),
         )
-        assert self.weights.box is not None
-        inside = position - self.weights.first
-        self.k.feed_b(b0[0, 0], Box(self.weights.box.buffer, inside * width, (width, 1)), (count, n))
+        self.k.feed_b(b0[0, 0], self.weights.at(position), (count, n))
         self.k.mma(acc[0, 0], a0[0, 0], b0[0, 0], (m, n, count), init)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from ...dialects import tile
 from ...dialects.graph.op import Lookup, Placement, shape
+from ...dialects.tile.attributes import row_major
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from .body import Dim, NotTileable, Region
 from .space import balanced, flat_arguments, on_first_core, open_tile
-from .strides import packed, row_major
+from .strides import packed
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from itertools import product
 
 from ...dialects import tile
 from ...dialects.graph.op import Frame, Join, Lookup, Placement, Reshape, Strided, dtype_name, shape
+from ...dialects.tile.attributes import row_major
 from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder
 from ...runtime.target import Target
 from .body import Dim, Machine, NotTileable, Region, first_fitting
@@ -19,7 +20,7 @@ from .frames import emit_frame
 from .joins import is_joinable, tile_join
 from .lookups import tile_lookup, tile_placement
 from .space import balanced, on_first_core, open_tile
-from .strides import packed, row_major
+from .strides import packed
 
 
 @dataclass(frozen=True)

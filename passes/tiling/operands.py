@@ -15,24 +15,15 @@ from .product import Matrix, Product
 def product_of(region: Region) -> Product:
     """The product at the head of a region. Raises `NotTileable`."""
     op = region.ops[0]
-    left, right = (access_of(value, region.views) for value in op.operands[:2])
+    left, right = (access_of(value, region) for value in op.operands[:2])
     result = stored(region.outward) if region.outward else Access.whole(shape(op.results[0]))
     return product(op, left, right, result)
 
 
-def access_of(value: SSAValue, views: Sequence[GraphOp]) -> Access | None:
+def access_of(value: SSAValue, region: Region) -> Access | None:
     """Where a value stands in the argument that it is a view of."""
-    base, chain = chain_of(value, views)
+    base, chain = region.chain(value)
     return Access.of(shape(base), chain)
-
-
-def chain_of(value: SSAValue, views: Sequence[GraphOp]) -> tuple[SSAValue, list[GraphOp]]:
-    """The argument that a value is a view of, and the views in order."""
-    chain: list[GraphOp] = []
-    while (maker := next((op for op in views if op.results[0] is value), None)) is not None:
-        chain.insert(0, maker)
-        value = maker.operands[0]
-    return value, chain
 
 
 def product(op: GraphOp, left: Access | None, right: Access | None, result: Access | None) -> Product:

@@ -33,10 +33,10 @@ from .schedule import (
     tile_sizes,
     total,
 )
+from .space import up16
 
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
-_CHUNKS = (512, 256, 128, 64, 32, 16)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def lattice(p: Product, target: Target, epilogue: Epilogue) -> Table:
     for a_full, w_full in ((1, 1), (1, 0), (0, 1), (0, 0)):
         for m_outer in (1, 0):
             for steps in (1,) if a_full and w_full else (1, 2, 4, 8):
-                k1 = np.minimum(tiles[:, 2] * steps, -(-depth // 16) * 16)
+                k1 = np.minimum(tiles[:, 2] * steps, up16(depth))
                 rest = [np.full(len(tiles), v) for v in (m_outer, a_full, w_full)]
                 columns.append(np.stack([*tiles.T, k1, *rest], 1))
     table = np.unique(np.concatenate(columns), axis=0)
@@ -136,7 +136,7 @@ def l1_need(p: Product, t: Table) -> Column:
     single = p.batch == 1
     once_a = (t["a_full"] == 1) & single & (t["m0"] >= p.m)
     once_w = (t["w_full"] == 1) & (single or p.shared) & (t["n0"] >= p.n)
-    k = -(-p.k // 16) * 16
+    k = up16(p.k)
     a = t["m0"] * np.where(t["a_full"] == 1, k, t["k1"]) * np.where(once_a, 1, 2)
     w = t["n0"] * np.where(t["w_full"] == 1, k, t["k1"]) * np.where(once_w, 1, 2)
     return (a + w) * p.esize

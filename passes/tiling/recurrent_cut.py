@@ -11,7 +11,7 @@ from ...dialects.recurrence import Phase, Recurrence, Ref, Space
 from ...dialects.tile import SIZES
 from ...runtime.numerics.functions import FUNCTIONS
 from ...runtime.target import Target
-from .space import balanced, balanced16
+from .space import balanced, balanced16, up16
 
 F32 = 4
 """Bytes."""
@@ -190,8 +190,3 @@ def registers(phase: Phase, space: Space) -> int:
     """Registers of a space that a phase names."""
     places = [(ref, step.width) for step in phase.steps for ref in (step.out, *step.operands)]
     return max((r.index + width for r, width in places if isinstance(r, Ref) and r.space == space), default=0)
-
-
-def up16(size: int) -> int:
-    """The next multiple of 16."""
-    return -(-size // 16) * 16

@@ -44,6 +44,11 @@ def balanced(size: int, tile: int) -> int:
     return -(-size // -(-size // tile))
 
 
+def up16(size: int) -> int:
+    """The next multiple of 16."""
+    return -(-size // 16) * 16
+
+
 def balanced16(size: int, tile: int) -> int:
     """A balanced tile in blocks of 16."""
     return 16 * balanced(-(-size // 16), max(1, tile // 16))

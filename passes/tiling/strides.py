@@ -1,14 +1,8 @@
-"""Strides of contiguous tensors, in elements."""
+"""Strides of tiles whose axes lie in an order of their own, in elements."""
 
 from collections.abc import Mapping, Sequence
 
-
-def row_major(size: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a contiguous tensor."""
-    strides = [1]
-    for extent in reversed(size[1:]):
-        strides.append(strides[-1] * extent)
-    return tuple(reversed(strides)) if size else ()
+from ...dialects.tile.attributes import row_major
 
 
 def packed(order: Sequence[int], tiles: Mapping[int, int] | Sequence[int]) -> dict[int, int]:
