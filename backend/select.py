@@ -1,8 +1,8 @@
 """Selection: each tile op becomes the instruction that does it, by one table.
 
 Elements become bytes, loop indices hardware indices by depth (which count by 1, so a coefficient is multiplied by the
-loop's step), kernel arguments registers r0, r1 … Buffers stay symbolic until `allocate`, and there are no tokens until
-`synchronise`.
+loop's step), kernel arguments registers r0, r1 …, coordinates of the core the registers behind them. Buffers stay
+symbolic until `allocate`, and there are no tokens until `synchronise`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import npu, tile
-from ..runtime.expr import ONE, Expr, Term, merge
+from ..runtime.expr import ONE, Expr, Term, merge, var
 from ..runtime.isa import BY_NAME, DTYPES, Space
 from ..runtime.plan import MOST_ARGUMENTS
 from .errors import BackendError, place
@@ -179,6 +179,30 @@ class _Kernel:
         self.slots: dict[Attribute, int] = {UnknownLoc(): 0, kernel.location: 0}
         for register, argument in enumerate(kernel.body.block.args):
             self.values[argument] = (f"r{register}", 1)
+        self.arguments = len(kernel.body.block.args)
+        self.coordinates: list[SSAValue] = []
+
+    def new_register(self, coordinate: SSAValue, op: tile.GridOp) -> tuple[int, str]:
+        """A register for a coordinate of the core: the first behind the arguments that no coordinate has which is still
+        used."""
+        taken = {self.values[other][0] for other in self.coordinates if self._is_used_after(other, op)}
+        self.coordinates.append(coordinate)
+        for register in range(self.arguments, MOST_ARGUMENTS):
+            if (name := f"r{register}") not in taken:
+                self.values[coordinate] = (name, 1)
+                return register, name
+        rule = f"arguments and coordinates of a kernel are in r0 to r{MOST_ARGUMENTS - 1}"
+        raise BackendError(f"{place(op)}: {rule} (found {self.arguments} arguments, {len(taken)} coordinates in use)")
+
+    def _is_used_after(self, coordinate: SSAValue, op: tile.GridOp) -> bool:
+        """Whether a coordinate is one of the op's own, or is used behind it."""
+        if coordinate.owner is op:
+            return True
+        outermost = {top for use in coordinate.uses if (top := _outermost(use.operation)) is not None}
+        later = op.next_op
+        while later is not None and later not in outermost:
+            later = later.next_op
+        return later is not None
 
     def slot(self, op: Operation) -> int:
         """The location's place in the kernel's table."""
@@ -200,6 +224,13 @@ class _Kernel:
         return self.values[indices[int(name[1:])]]
 
 
+def _outermost(op: Operation) -> Operation | None:
+    """The op of the kernel's own block that an op is in."""
+    while (parent := op.parent_op()) is not None and not isinstance(parent, tile.KernelOp):
+        op = parent
+    return op if parent is not None else None
+
+
 def select_kernel(kernel: tile.KernelOp) -> npu.KernelOp:
     """The npu kernel of a tile kernel. Raises `BackendError` for what no instruction can do."""
     state = _Kernel(kernel)
@@ -217,15 +248,18 @@ def select_kernel(kernel: tile.KernelOp) -> npu.KernelOp:
 def _select_block(source: Block, target: Block, depth: int, state: _Kernel) -> None:
     for op in source.ops:
         if isinstance(op, tile.ForOp):
-            new = _select_loop(op, depth, state)
+            new = [_select_loop(op, depth, state)]
         elif isinstance(op, tile.AllocOp):
-            new = _select_buffer(op, state)
+            new = [_select_buffer(op, state)]
+        elif isinstance(op, tile.GridOp):
+            new = _select_grid(op, state)
         elif isinstance(op, tile.TileOp):
-            new = _select_op(op, state)
+            new = [_select_op(op, state)]
         else:
-            raise BackendError(f"{place(op)}: a kernel holds loops, buffers and tile ops only (found {op.name})")
-        new.location = op.location
-        target.add_op(new)
+            raise BackendError(f"{place(op)}: a kernel holds loops, buffers, grids and tile ops only (found {op.name})")
+        for made in new:
+            made.location = op.location
+        target.add_ops(new)
 
 
 def _select_loop(op: tile.ForOp, depth: int, state: _Kernel) -> Operation:
@@ -245,6 +279,21 @@ def _select_buffer(op: tile.AllocOp, state: _Kernel) -> Operation:
     buffer.handle.name_hint = op.buffer.name_hint
     state.buffers[op.buffer] = buffer.handle
     return buffer
+
+
+def _select_grid(op: tile.GridOp, state: _Kernel) -> list[Operation]:
+    """The coordinates of the core, in the registers behind the arguments."""
+    rows: list[Operation] = []
+    slot = state.slot(op)
+    for coordinate, step, size in zip(op.coordinates, op.steps, (0, *op.sizes.data), strict=True):
+        register, name = state.new_register(coordinate, op)
+        value = var("core")
+        if step > 1:
+            rows.append(npu.row_op("div", slot, rd=register, a=value, b=step))
+            value = var(name)
+        if size:
+            rows.append(npu.row_op("mod", slot, rd=register, a=value, b=size))
+    return rows
 
 
 def _select_op(op: tile.TileOp, state: _Kernel) -> Operation:

@@ -175,6 +175,8 @@ class _Writer:
                 self._loop(op, depth)
             elif isinstance(op, tile.AllocOp):
                 self._buffer(op, ring)
+            elif isinstance(op, tile.GridOp):
+                self._grid(op, depth)
             elif isinstance(op, tile.TileOp):
                 self._op(op, depth)
 
@@ -186,6 +188,12 @@ class _Writer:
         self._line(depth, f"for x{number} in range(0, (-(-({count}) // {step}) + {op.more_trips}) * {step}, {step}):")
         self._block(op.body.block, depth + 1, f"q{number}")
         self._line(depth + 1, f"q{number} += 1")
+
+    def _grid(self, op: tile.GridOp, depth: int) -> None:
+        """The coordinates of the core."""
+        for coordinate, step, size in zip(op.coordinates, op.steps, (None, *op.sizes.data), strict=True):
+            name = self.names[coordinate] = f"g{len(self.names)}"
+            self._line(depth, f"{name} = core // {step}" + (f" % {size}" if size is not None else ""))
 
     def _buffer(self, op: tile.AllocOp, ring: str) -> None:
         kind, number = op.buffer.type, len(self.memories)

@@ -27,7 +27,11 @@ VARIABLES: tuple[str, ...] = (
     *(f"r{register}" for register in range(REGISTERS)),
 )
 """Variables by their code in the encoding; code 0 is the constant 1."""
-CODE: Mapping[str, int] = {name: code for code, name in enumerate(VARIABLES)}
+INDICES = 16
+"""Index operands that an op of the tile dialect may have, i0 to i15: there they stand for more than loops."""
+CODE: Mapping[str, int] = {
+    name: code for code, name in enumerate((*VARIABLES, *(f"i{index}" for index in range(LEVELS, INDICES))))
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,46 +1,40 @@
 """How long a loop nest over tiles takes: a model to rank schedules by, without a program.
 
 A `Nest` says what a kernel does, engine by engine, with its sizes left open; `replay` runs it for many choices of those
-sizes. It is the recurrence of docs/timing.md in program order (max-plus): an operation starts when its engine is free,
-the buffers that it reads are filled, and the slots that it overwrites are read:
+sizes. It is the recurrence of docs/timing.md in program order (max-plus), one core alone: rows enter the queues of
+their engines one a cycle, an entry starts when it has entered, the one before it has ended and its token is there, and
+takes
 
-    start = max(end of the operation before it on its engine, enter, ready of what it reads, last use of what it writes)
-    end   = start + fixed + unit · ∏ ⌈(a·extent + b) / g⌉
+    fixed + unit · ∏ ⌈(a·extent + b) / g⌉
 
-A buffer's slots advance with the loop that it belongs to. Transfers go at a fixed rate, and none ends before the port
-has moved what comes before it.
+The tokens follow from the buffers, whose slots advance with the loop that they belong to (`replay_tokens.py`).
+Transfers go at a fixed rate, and at a lower one while the other engine of the core transfers.
 
     nest = Nest("m", "m0", "fixed", "cost")
     with nest.loop("m", "m0") as m:
         tile = nest.buffer(2)
         nest.op(Engine.LOAD, "fixed", "cost", (m,), writes=(tile,))
         nest.op(Engine.VECTOR, "fixed", "cost", (m,), reads=(tile,))
-    cycles, _ = replay(nest, values=[[1000, 128, 64, 0.5], [1000, 256, 64, 0.5]], bounds=…, handicaps=…, depth=32)
+    cycles, _ = replay(nest, values=[[1000, 128, 64, 0.5], [1000, 256, 64, 0.5]], busy, bounds, handicaps, target)
 """
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-LOOP, END, OP = 0, 1, 2
-"""Rows of a table:
+from .replay_tokens import Child, tokens
+from .target import Target
 
-    LOOP  number  size  step  outer  a  b  end      over size, at most a·(extent of outer) + b
-    END   number  begin
-    OP    engine  fixed  unit  3 × (loop  a  b  g)  4 × buffer read  4 × buffer written
-
-`size`, `a` and the like name a parameter; a loop or buffer of −1 is none."""
+LOOP, END, OP, WAIT, SET = range(5)
 CONSTANT = -2
 """The loop of a `Dim` whose extent is its `b`."""
-FACTORS, READS, WRITES, WIDTH = 4, 16, 20, 24
-"""Where the parts of an operation begin, and the words of a row."""
+WIDTH = 17
 
 
-@dataclass(frozen=True, slots=True)
-class Dim:
+class Dim(NamedTuple):
     """A loop's extent as a factor of a cost: ⌈(a·extent + b) / g⌉; a, b and g are numbers or parameters."""
 
     loop: int
@@ -51,13 +45,17 @@ class Dim:
 
     def scaled(self, factor: float) -> "Dim":
         """Times a number."""
-        return replace(self, a=_times(self.a, factor), b=_times(self.b, factor))
+        return Dim(self.loop, _times(self.a, factor), _times(self.b, factor), self.g)
 
     def plus(self, more: float) -> "Dim":
         """More by a number."""
         if isinstance(self.b, str):
             raise ValueError("a parameter cannot be added to")
-        return replace(self, b=self.b + more)
+        return Dim(self.loop, self.a, self.b + more, self.g)
+
+    def blocks(self, size: float) -> "Dim":
+        """In whole blocks of a size."""
+        return Dim(self.loop, self.a, self.b, size)
 
 
 def _times(value: "float | str", factor: float) -> "float | str":
@@ -74,9 +72,9 @@ class Nest:
         self.rows: list[list[int]] = []
         self.numbers: dict[float, int] = {}
         self.buffers: list[tuple[int, int]] = []
-        """The loop that each belongs to, and its slots."""
+        """Loop (-1: none) and slots."""
         self.loops = 0
-        self._open: list[int] = []
+        self._bodies: list[tuple[int, list[Child]]] = [(-1, [])]
 
     def _value(self, value: "float | str") -> int:
         """Where a parameter or number stands: parameters first, numbers behind them."""
@@ -88,20 +86,22 @@ class Nest:
     def loop(self, size: "float | str", step: "float | str", inside: Dim | None = None) -> Generator[Dim]:
         """A loop over `size` in steps; with `inside`, over that loop's current extent (times a, plus b), at most
         `size`."""
-        number = self.loops
+        number, begin = self.loops, len(self.rows)
         self.loops += 1
-        begin = len(self.rows)
-        outer = [-1, 0, 0] if inside is None else [inside.loop, self._value(inside.a), self._value(inside.b)]
-        self.rows.append([LOOP, number, self._value(size), self._value(step), *outer, 0])
-        self._open.append(number)
+        outer = [-1, 0, 0]
+        if inside is not None:
+            outer = [inside.loop, self._value(inside.a), self._value(inside.b)]
+        self.rows.append([LOOP, number, self._value(size), self._value(step), *outer])
+        self._bodies.append((number, []))
         yield Dim(number)
-        self._open.pop()
-        self.rows[begin][7] = len(self.rows)
-        self.rows.append([END, number, begin])
+        self.rows.append([END, number])
+        _, children = self._bodies.pop()
+        self._bodies[-1][1].append((begin, len(self.rows) - 1, number, tuple(children)))
 
-    def buffer(self, slots: "int | str" = 2) -> int:
-        """A buffer of the innermost open loop."""
-        self.buffers.append((self._open[-1] if self._open else -1, self._value(slots)))
+    def buffer(self, slots: int = 2) -> int:
+        """A buffer of the innermost open loop; outside all loops it has one slot."""
+        loop, _ = self._bodies[-1]
+        self.buffers.append((loop, slots if loop >= 0 else 1))
         return len(self.buffers) - 1
 
     def op(
@@ -112,40 +112,62 @@ class Nest:
         dims: Sequence[Dim] = (),
         reads: Sequence[int] = (),
         writes: Sequence[int] = (),
+        port: "float | str" = 0,
     ) -> None:
-        """An operation; a cost of zero fixed and zero unit is none."""
-        factors = [f for d in dims for f in (d.loop, self._value(d.a), self._value(d.b), self._value(d.g))]
-        row = [OP, int(engine), self._value(fixed), self._value(unit), *factors, *[-1] * (12 - len(factors))]
-        for buffers in (reads, writes):
-            row += [*buffers, *[-1] * (4 - len(buffers))]
-        self.rows.append(row)
+        """An operation on buffers. `port`: by which part of itself a transfer gets longer while another goes on."""
+        row = [OP, int(engine), self._value(fixed), self._value(unit)]
+        for n in range(3):
+            if n < len(dims):
+                row += [dims[n].loop, self._value(dims[n].a), self._value(dims[n].b), self._value(dims[n].g)]
+            else:
+                row += [-1, 0, 0, 0]
+        touched = {b: b in writes for b in (*reads, *writes)}
+        self._bodies[-1][1].append((len(self.rows), int(engine), tuple(touched.items())))
+        self.rows.append([*row, self._value(port)])
 
-    def table(self) -> NDArray[np.int64]:
-        """The rows, as the compiled loop reads them."""
-        table = np.zeros((len(self.rows), WIDTH), np.int64)
-        for row, out in zip(self.rows, table, strict=True):
+    def table(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows with their tokens, as `_replay` reads them, and what each class of tokens begins with."""
+        found = tokens(tuple(self._bodies[0][1]), tuple(self.buffers))
+        rows: list[list[int]] = []
+        open_: list[int] = []
+        for number, row in enumerate(self.rows):
+            rows += ([WAIT, engine, which, by] for engine, which, by in found.before.get(number, ()))
+            if row[0] == LOOP:
+                open_.append(len(rows))
+            elif row[0] == END:
+                begin = open_.pop()
+                row = [*row, begin]
+                rows[begin] = [*rows[begin], len(rows)]
+            rows.append(row)
+            rows += ([SET, engine, which] for engine, which in found.behind.get(number, ()))
+        table = np.zeros((len(rows), WIDTH), np.int64)
+        for row, out in zip(rows, table, strict=True):
             out[: len(row)] = row
-        return table
+        return table, np.array(found.granted, np.int64)
 
 
 def replay(
     nest: Nest,
     values: NDArray[np.float64],
+    busy: NDArray[np.float64],
     bounds: NDArray[np.float64],
     handicaps: NDArray[np.float64],
-    depth: int,
+    target: Target,
     best: float = np.inf,
     budget: int = 1 << 62,
 ) -> tuple[NDArray[np.float64], int]:
     """Cycles plus handicap of each row of `values` [candidates, parameters], and what is left of the budget of steps.
 
-    `bounds` are cycles that a row takes at least. A row that cannot be better than `best` or than one before it, or for
-    which the budget was used up, has inf."""
+    `busy` [candidates, engines] are cycles that each engine works at least, `bounds` those that a row takes. A row that
+    cannot be better than `best` or than one before it, or for which the budget was used up, has inf."""
     from .replay_loop import replay_all  # loads the compiler
 
     numbers = np.array(list(nest.numbers), np.float64)
     table = np.concatenate([values, np.broadcast_to(numbers, (len(values), len(numbers)))], 1)
-    scope = np.array(nest.buffers or [(-1, 0)], np.int64)
+    rows, granted = nest.table()
     out = np.full(len(values), np.inf)
-    left = replay_all(nest.table(), scope, np.ascontiguousarray(table), bounds, handicaps, depth, best, budget, out)
+    depth, sync = target.queue_depth, float(target.fixed_sync)
+    left = replay_all(
+        rows, granted, np.ascontiguousarray(table), busy, bounds, handicaps, depth, sync, best, budget, out
+    )
     return out, int(left)

@@ -4,21 +4,23 @@ import numpy as np
 
 from .isa import Engine
 from .jit import inline, jit
-from .replay import END, FACTORS, LOOP, READS, WIDTH, WRITES
+from .replay import END, LOOP, SET, WAIT
 
-MOST_BUFFERS, MOST_SLOTS, MOST_LOOPS, ENGINES = 32, 8, 12, 7
+MOST_LOOPS, ENGINES, QUEUE, OUTSTANDING = 12, 7, 64, 16
+LAST = 4
+"""Transfers of an engine that another one may still overlap."""
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 
 
 @jit
-def replay_all(rows, scope, values, bounds, handicaps, depth, best, budget, out):  # type: ignore[no-untyped-def]
+def replay_all(rows, granted, values, busy, bounds, handicaps, depth, sync, best, budget, out):  # type: ignore[no-untyped-def]
     """Replays row after row of `values`; what is left of the budget."""
     for c in range(len(values)):
         if budget <= 0:
             return budget
         if bounds[c] + handicaps[c] >= best:
             continue
-        cycles, taken = _one(rows, scope, values[c], depth, best - handicaps[c])
+        cycles, taken = _one(rows, granted, values[c], busy[c], depth, sync, best - handicaps[c])
         out[c] = max(cycles, bounds[c]) + handicaps[c]
         best = min(best, out[c])
         budget -= taken
@@ -26,95 +28,115 @@ def replay_all(rows, scope, values, bounds, handicaps, depth, best, budget, out)
 
 
 @inline
-def _turn(row, step, scope, v, at, size, extent, ring, slot):  # type: ignore[no-untyped-def]
-    """Begins an iteration: how much of the loop is left, and the slots of its buffers."""
-    d = row[1]
-    extent[d] = min(step, size[d] - at[d])
-    for b in range(len(scope)):
-        if scope[b, 0] == d:
-            slot[b] = ring[d] % np.int64(v[scope[b, 1]])
+def _extent(rows, pc, field, extent, v):  # type: ignore[no-untyped-def]
+    """a·extent + b of a loop, or b alone; the fields are loop, a, b."""
+    value = v[rows[pc, field + 2]]
+    if rows[pc, field] >= 0:
+        value += extent[rows[pc, field]] * v[rows[pc, field + 1]]
+    return value
 
 
 @inline
-def _cost(row, v, extent):  # type: ignore[no-untyped-def]
-    """Cycles of an operation."""
-    cost = v[row[3]]
-    for f in range(FACTORS, READS, 4):
-        if row[f] != -1:
-            factor = v[row[f + 2]] + (extent[row[f]] * v[row[f + 1]] if row[f] >= 0 else 0.0)
-            g = v[row[f + 3]]
+def _cost(rows, pc, extent, v):  # type: ignore[no-untyped-def]
+    """What grows with the extents; nothing to do is 0."""
+    cost = v[rows[pc, 3]]
+    for f in range(4, 16, 4):
+        if rows[pc, f] != -1:
+            factor, g = _extent(rows, pc, f, extent, v), v[rows[pc, f + 3]]
             cost *= np.ceil(factor / g) if g > 0 else factor
-    return cost + v[row[2]]
+    return cost
 
 
 @inline
-def _free(row, start, ready, used, slot):  # type: ignore[no-untyped-def]
-    """When the buffers of an operation are free for it, and how many it has."""
-    count = 0
-    for f in range(READS, WIDTH):
-        b = row[f]
-        if b >= 0:
-            start = max(start, ready[b, slot[b]])
-            count += 1
-            if f >= WRITES:
-                start = max(start, used[b, slot[b]])
-    return start, count
+def _moved(begin, cost, crowd, last, moves, of, free):  # type: ignore[no-untyped-def]
+    """When a transfer ends that shares the port with the last ones of an engine, which it delays as well.
+
+    A row of `last`: begin, end, and how long the engine did something else before it."""
+    now, left, late = begin, cost, 0.0
+    for n in range(max(0, moves[of] - LAST), moves[of]):
+        move = n & (LAST - 1)
+        last[of, move, 2], late = max(0.0, last[of, move, 2] - late), max(0.0, late - last[of, move, 2])
+        since, until = last[of, move, 0] + late, last[of, move, 1] + late
+        alone = min(left, max(0.0, since - now))
+        both = min(left - alone, until - max(now, since)) if until > now else 0.0
+        if both > 0:
+            now, left = max(now, since) + both * (1 + crowd), left - alone - both
+            until, late = until + both * crowd, late + both * crowd
+        last[of, move, 0], last[of, move, 1] = since, until
+    free[of] += late
+    return now + left
 
 
 @inline
-def _mark(row, end, ready, used, slot):  # type: ignore[no-untyped-def]
-    """What an operation read is used, and what it wrote is ready, at its end."""
-    for f in range(READS, WIDTH):
-        b = row[f]
-        if b >= 0 and f < WRITES:
-            used[b, slot[b]] = max(end, used[b, slot[b]])
-        elif b >= 0:
-            ready[b, slot[b]] = end
+def _turn(rows, pc, at, extent, size, v):  # type: ignore[no-untyped-def]
+    """Where a row of a loop leads, and whether the loop's extent has changed."""
+    loop = rows[pc, 1]
+    if rows[pc, 0] == LOOP:
+        size[loop], at[loop] = v[rows[pc, 2]], 0.0
+        if rows[pc, 4] != -1:
+            size[loop] = min(size[loop], _extent(rows, pc, 4, extent, v))
+        begin, out = pc, rows[pc, 7]
+    else:
+        begin, out = rows[pc, 2], pc
+        at[loop] += v[rows[begin, 3]]
+    if at[loop] >= size[loop]:
+        return out, False
+    was, extent[loop] = extent[loop], min(v[rows[begin, 3]], size[loop] - at[loop])
+    return begin, was != extent[loop]
 
 
 @jit
-def _one(rows, scope, v, depth, limit):  # type: ignore[no-untyped-def]
-    """Cycles of one row, inf if they exceed the limit; and the steps that were taken."""
-    free, starts, entries = np.zeros(ENGINES), np.zeros((ENGINES, 64)), np.zeros(ENGINES, np.int64)
-    at, size, extent, ring = (
-        np.zeros(MOST_LOOPS),
-        np.zeros(MOST_LOOPS),
-        np.zeros(MOST_LOOPS),
-        np.zeros(MOST_LOOPS, np.int64),
-    )
-    ready, used = np.zeros((MOST_BUFFERS, MOST_SLOTS)), np.zeros((MOST_BUFFERS, MOST_SLOTS))
-    slot = np.zeros(MOST_BUFFERS, np.int64)
-    deep, clock, port, pc, steps = max(1, depth // 3), 0.0, 0.0, 0, 0
+def _one(rows, granted, v, busy, depth, sync, limit):  # type: ignore[no-untyped-def]
+    at, extent, size = np.zeros(MOST_LOOPS), np.zeros(MOST_LOOPS), np.zeros(MOST_LOOPS)
+    cost, seen, version = np.zeros(len(rows)), np.zeros(len(rows), np.int64), 1
+    free, done = np.zeros(ENGINES), np.zeros(ENGINES)
+    starts, entries = np.zeros((ENGINES, QUEUE)), np.zeros(ENGINES, np.int64)
+    last, moves = np.zeros((ENGINES, LAST, 3)), np.zeros(ENGINES, np.int64)
+    given, taken = granted.copy(), np.zeros(len(granted), np.int64)
+    when, mark = np.zeros((len(granted), OUTSTANDING, 2)), np.zeros((len(granted), OUTSTANDING), np.int64)
+    clock, pc, steps = float(np.count_nonzero(granted)), 0, 0
     while pc < len(rows):
-        row, steps = rows[pc], steps + 1
-        pc += 1
-        if row[0] == LOOP:
-            d, whole = row[1], v[row[2]]
-            if row[4] != -1:
-                whole = min(whole, v[row[6]] + (extent[row[4]] * v[row[5]] if row[4] >= 0 else 0.0))
-            size[d], at[d], clock = whole, 0.0, clock + 1
-            _turn(row, v[row[3]], scope, v, at, size, extent, ring, slot)
-            if whole <= 0:
-                pc = row[7] + 1
-        elif row[0] == END:
-            d, step = row[1], v[rows[row[2], 3]]
-            at[d], ring[d], clock = at[d] + step, ring[d] + 1, clock + 1
-            if at[d] < size[d]:
-                _turn(row, step, scope, v, at, size, extent, ring, slot)
-                pc = row[2] + 1
+        kind, e, c = rows[pc, 0], rows[pc, 1], rows[pc, 2]
+        steps += 1
+        clock += 1
+        if kind <= END:
+            pc, changed = _turn(rows, pc, at, extent, size, v)
+            version += changed
         else:
-            e, cost, fixed = row[1], _cost(row, v, extent), v[row[2]]
-            if cost <= 0:
-                continue
             n = entries[e]
-            clock = max(clock + 3, starts[e, (n - deep) & 63] if n >= deep else 0.0)
-            start, buffers = _free(row, max(free[e], clock), ready, used, slot)
-            end = start + cost + 2 * buffers
-            if e in (LOAD, STORE):
-                port += cost - fixed
-                end = max(end, fixed + port)
-            starts[e, n & 63], entries[e], free[e] = start, n + 1, end
-            if end > limit:
-                return np.inf, steps
-            _mark(row, end, ready, used, slot)
+            if n >= depth:
+                clock = max(clock, starts[e, (n - depth) & (QUEUE - 1)])
+            start = max(free[e], clock)
+            end = start + sync
+            if kind == WAIT:
+                token, by = taken[c] & (OUTSTANDING - 1), rows[pc, 3]
+                taken[c] += 1
+                ready, move = when[c, token, 0], mark[c, token]
+                if move > max(0, moves[by] - LAST):  # its transfer may have been delayed since
+                    ready = max(ready, last[by, (move - 1) & (LAST - 1), 1] + when[c, token, 1])
+                start = max(start, ready)
+                end = start + sync
+            elif kind == SET:
+                token = given[c] & (OUTSTANDING - 1)
+                given[c] += 1
+                when[c, token, 0], when[c, token, 1] = end, end - last[e, (moves[e] - 1) & (LAST - 1), 1]
+                mark[c, token] = moves[e]
+            else:
+                if seen[pc] != version:
+                    cost[pc], seen[pc] = _cost(rows, pc, extent, v), version
+                begin = start + v[c]
+                end = begin + cost[pc] if cost[pc] > 0 else start + 1
+                if e in (LOAD, STORE) and cost[pc] > 0:
+                    end = _moved(begin, cost[pc], v[rows[pc, 16]], last, moves, LOAD + STORE - e, free)
+                    move = moves[e] & (LAST - 1)
+                    apart = start - last[e, (move - 1) & (LAST - 1), 1]
+                    last[e, move, 0], last[e, move, 1], last[e, move, 2] = begin, end, apart
+                    moves[e] += 1
+                done[e] += v[c] + cost[pc]
+                if end + max(0.0, busy[e] - done[e]) > limit:
+                    return np.inf, steps
+            starts[e, n & (QUEUE - 1)] = start
+            entries[e] = n + 1
+            free[e] = end
+        pc += 1
     return max(clock, free.max()), steps

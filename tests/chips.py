@@ -14,10 +14,10 @@ NAMES = (*Target.shipped(), "odd")
 
 
 @cache
-def chip(name: str) -> Target:
-    """A target with its cores, and two at least."""
+def chip(name: str, cores: int = 2) -> Target:
+    """A target with its cores, and so many at least."""
     target = Target.load(ODD if name == "odd" else name)
-    return replace(target, cores=max(target.cores, 2))
+    return replace(target, cores=max(target.cores, cores))
 
 
 def core_counts(name: str) -> list[int]:

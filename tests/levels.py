@@ -283,7 +283,7 @@ def run_target(run: Run, graph: Compilation, name: str, cores: int, precision: s
     where = f"({name}, {cores} {'core' if cores == 1 else 'cores'}, {precision})"
     module = graph.module.clone()
     work = Compilation(module, graph.origin)
-    work.ctx.target = chip(name)
+    work.ctx.target = chip(name, max(cores, 2))
     bounds = [lower_bound(module, op, work.ctx.target, cores) for op in launches_of(module)]
     options = options_of(precision, cores, {})
     advance(work, "tile", options)

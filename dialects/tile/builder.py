@@ -172,9 +172,19 @@ class KernelBuilder:
         """The number of the core that runs the kernel."""
         return Affine(0, ((1, CORE, None),))
 
+    def grid(self, *sizes: int) -> tuple[Affine, ...]:
+        """Coordinates of the core in a grid, the last one varies fastest; `sizes` of all but the first. Outside all
+        loops."""
+        op = ops.GridOp(sizes)
+        self._insert(op)
+        op.verify()
+        return tuple(Affine(0, ((1, coordinate, None),)) for coordinate in op.coordinates)
+
     def finish(self) -> ops.KernelOp:
-        """The finished kernel, verified."""
-        self.kernel.verify()
+        """The finished kernel, verified: the ops of engines were when they were built."""
+        for op in self.kernel.walk():
+            if not isinstance(op, ops.TileOp):
+                op.verify(verify_nested_ops=False)
         return self.kernel
 
     # engines --------------------------------------------------------------------------------------------------------

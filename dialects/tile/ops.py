@@ -16,6 +16,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -24,7 +25,17 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...runtime.expr import LEVELS, Expr, ExprSyntaxError
 from ...runtime.isa import BY_NAME, Engine
-from .attributes import BufferType, ExprsAttr, FieldsAttr, StridesAttr, parse_expr, read_value, value_text
+from .attributes import (
+    BufferType,
+    ExprsAttr,
+    FieldsAttr,
+    ShapeAttr,
+    StridesAttr,
+    parse_expr,
+    read_value,
+    row_major,
+    value_text,
+)
 
 
 @irdl_op_definition
@@ -135,8 +146,45 @@ class ForOp(IRDLOperation):
 
 
 def _verify_inside(op: Operation) -> None:
-    if not isinstance(op, (ForOp, AllocOp, TileOp)):
-        raise VerifyException(f"a kernel holds loops, buffers and tile ops only (found {op.name})")
+    if not isinstance(op, (ForOp, AllocOp, GridOp, TileOp)):
+        raise VerifyException(f"a kernel holds loops, buffers, grids and tile ops only (found {op.name})")
+
+
+@irdl_op_definition
+class GridOp(IRDLOperation):
+    """The cores of a kernel as a grid: coordinates of this core, the last one varies fastest. All but the first have a
+    size; the first goes as far as there are cores.
+
+    %i, %j, %k = tile.grid 4, 2          core = (8·%i + 2·%j) + %k, %j < 4, %k < 2
+    """
+
+    name = "tile.grid"
+    sizes = prop_def(ShapeAttr)
+    coordinates = var_result_def(IndexType())
+
+    def __init__(self, sizes: Sequence[int]):
+        super().__init__(properties={"sizes": ShapeAttr(tuple(sizes))}, result_types=[[IndexType()] * (len(sizes) + 1)])
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Cores from one value of a coordinate to the next, by coordinate."""
+        return row_major((1, *self.sizes.data))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "GridOp":
+        return cls(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_integer))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" " + ", ".join(map(str, self.sizes.data)))
+
+    def verify_(self) -> None:
+        sizes = list(self.sizes.data)
+        if not sizes or min(sizes) < 1:
+            raise VerifyException(f"there is a size for each coordinate but the first, 1 or more (found {sizes})")
+        if len(self.coordinates) != len(sizes) + 1:
+            raise VerifyException(f"{len(sizes) + 1} coordinates (found {len(self.coordinates)})")
+        if not isinstance(self.parent_op(), KernelOp):
+            raise VerifyException("a grid stands outside all loops")
 
 
 @irdl_op_definition

@@ -24,7 +24,7 @@ from ...dialects.loops import Reduce
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from ...runtime.expr import LEVELS
 from .body import Body, Dim, Held, Machine, NotTileable, Region, first_fitting
-from .space import Space, flat_arguments, on_first_core, open_tile
+from .space import Space, flat_arguments, open_tiles
 
 LANES = 8
 
@@ -153,11 +153,7 @@ def _build(name: str, region: Region, space: Space, tiles: Sequence[int], cores:
     dims = [Dim(size, tile_size, Affine(), size) for size, tile_size in zip(space.sizes, tiles, strict=True)]
     body = Body(k, space.full, space.groups, dims)
     loops = [d for d, size in enumerate(space.sizes) if d not in space.whole and size > 1]
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        for depth, d in enumerate(loops):
-            stack.enter_context(open_tile(k, body.dims, d, cores if depth == 0 else 1))
+    with open_tiles(k, body.dims, loops, cores):
         sources = dict(zip(region.arguments, inputs, strict=True))
         _Chunked(body, region, sources, space.whole).run(dict(zip(region.results, outputs, strict=True)))
     return k.finish()

@@ -10,7 +10,7 @@ for m, n (in either order):
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -28,7 +28,7 @@ from ...runtime.target import Target
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
 from .product import SEGMENT, Matrix, Product, Tiling, schedules
 from .schedule import Epilogue
-from .space import flat_arguments, on_first_core, open_tile, up16
+from .space import Spot, flat_arguments, open_tiles, up16
 
 
 def tile_product(name: str, region: Region, product: Product, machine: Machine) -> tile.KernelOp:
@@ -82,15 +82,13 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
     left = Panel(k, buffers[region.base(anchor.operands[0])], p.dtype, p.a, True, bool(t.a_full))
     right = Panel(k, buffers[region.base(anchor.operands[1])], p.dtype, p.w, False, bool(t.w_full))
     operands = [right, left]  # weights load while the kernel before still makes what the left operand is
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        for depth in range(-1, len(loops)):
-            if depth >= 0:
-                stack.enter_context(open_tile(k, dims, loops[depth], cores if depth == 0 else 1))
-            for panel in operands:
-                if panel.full and panel.depth(loops) == depth:
-                    panel.load(dims, Affine(), p.k, 2 if depth >= 0 else 1, p.k)
+
+    def load(spot: Spot) -> None:
+        for panel in operands:
+            if panel.full and panel.depth(loops) == spot.depth:
+                panel.load(dims, Affine(), spot.reached(p.k), spot.slots, p.k)
+
+    with open_tiles(k, dims, loops, cores, t.parts, load):
         levels = len(loops) + (not loops and cores > 1)
         row = replace(dims[1], start=dims[0].start * p.m + dims[1].start, size=p.batch * p.m)
         finish.place(row, dims[2])
@@ -256,7 +254,8 @@ def upto(k: KernelBuilder, size: int, position: Affine, limit: int) -> Index:
 @contextmanager
 def maybe_loop(k: KernelBuilder, bound: Index, step: int) -> Generator[Affine]:
     """A loop, unless it would run once."""
-    if isinstance(bound, int) and bound <= step:
+    most = bound if isinstance(bound, int) else bound.limit
+    if most is not None and most <= step:
         yield Affine()
         return
     with k.loop(bound, step=step) as index:

@@ -4,7 +4,7 @@ The panel of input rows under some output rows is whole in L1; the weights of a 
 chunks of k. Either the row panels or the column blocks are the outer loop.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
 from ...runtime.isa import Engine
-from ...runtime.replay import Nest
+from ...runtime.replay import Dim, Nest
 from ...runtime.target import Target
 from .geometry import Image, panel_heights
 from .product import SEGMENT, k_steps
 from .schedule import (
+    PARTS,
+    PORT,
+    Choices,
     Column,
     Epilogue,
     Estimate,
@@ -27,11 +30,16 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    distinct,
     fitting,
+    longest,
     number,
     search,
+    share_out,
+    shares,
     tile_sizes,
     total,
+    working,
 )
 from .space import up16
 
@@ -47,7 +55,15 @@ class Cut(NamedTuple):
     k1: int
     resident: bool
     rows_outer: bool
-    slots: int
+    slots: int = 2
+    parts_0: int = 1
+    parts_1: int = 1
+    parts_2: int = 1
+
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        """Into how many parts images, output rows and columns are shared out over the cores."""
+        return self.parts_0, self.parts_1, self.parts_2
 
     def loops(self, image: Image, columns: int) -> tuple[str, ...]:
         """The loops over tiles, from the outside; a loop of one trip is none."""
@@ -56,9 +72,10 @@ class Cut(NamedTuple):
         return tuple(d for d in order if trips[d] > 1)
 
 
-def lattice(image: Image, columns: int, target: Target, epilogue: Epilogue) -> Table:
-    """All cuts whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Cut`."""
-    es = SIZES[image.dtype]
+def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue) -> Table:
+    """All cuts whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Cut`; each shared
+    out in the one way that suits its tiles best."""
+    es, target = r.esize, r.target
     parts: list[NDArray[np.int64]] = []
     for rows in panel_heights(image):
         pixels = rows * image.ow
@@ -66,7 +83,9 @@ def lattice(image: Image, columns: int, target: Target, epilogue: Epilogue) -> T
         m0, n0 = (a.ravel() for a in np.meshgrid(sizes, tile_sizes(columns, 512), indexing="ij"))
         fits = (8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes)
         if not fits.any():
-            continue
+            if rows > 1 or parts or not sizes:
+                continue
+            fits = fitting(fits, m0 * n0)
         tiles = k_steps(image.depth, m0[fits], n0[fits], es, target)
         parts.append(np.concatenate([np.full((len(tiles), 1), rows), tiles], 1))
     if not parts:
@@ -79,12 +98,39 @@ def lattice(image: Image, columns: int, target: Target, epilogue: Epilogue) -> T
             k1 = np.minimum(tiles[:, 3] * steps, depth)
             rest = [np.full(len(tiles), v) for v in (resident, rows_outer, 2)]
             columns_.append(np.stack([*tiles.T, k1, *rest], 1))
-    table = np.unique(np.concatenate(columns_), axis=0)
-    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Cut._fields)}
-    nest = levels(image, columns, t) <= LEVELS
-    if not ((l1_need(image, columns, t) <= target.l1_bytes) & nest).any():
+    table = distinct(np.concatenate(columns_))
+    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Cut._fields[:8])}
+    kind = np.where(t["rows_outer"] == 1, 0, np.where(t["resident"] == 1, 1, 2))
+    _, first, of = np.unique((table[:, 0] * 1024 + table[:, 2]) * 4 + kind, return_index=True, return_inverse=True)
+    split = splits(image, columns, kind[first], t["rows"][first], t["n0"][first], r, cores, epilogue)
+    t |= {name: split[of, i] for i, name in enumerate(PARTS)}
+    legal = levels(image, columns, t) <= LEVELS
+    if not (legal & (l1_need(image, columns, t) <= target.l1_bytes)).any():
         t["slots"] = np.ones_like(t["slots"])  # slow, but better than nothing
-    return fitting(t, l1_need(image, columns, t), target.l1_bytes, nest)
+    need = l1_need(image, columns, t)
+    keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
+    return {name: column[keep] for name, column in t.items()}
+
+
+def splits(
+    image: Image, columns: int, kind: NDArray[np.int64], rows: Column, n0: Column, r: Rates, cores: int, e: Epilogue
+) -> Column:
+    """[tiles, 3]: how tiles are shared out; `kind`: row panels stand (0), the weights (1), or neither (2)."""
+
+    def cost(share: Shares, active: Column) -> Column:
+        """What the busiest core takes by its busiest engine."""
+        g, (b, oh, n) = r.target, share
+        size = b * oh * image.ow * n
+        panels, whole = ceil(oh, rows), n0 >= columns
+        panel = image.panel_rows(np.minimum(rows, oh)) * image.w * image.channels
+        a_times = np.where((kind == 0) | (rows >= image.oh), 1, ceil(n, n0))
+        w_times = np.where((kind == 1) | (kind == 0) & whole, np.where(whole, 1, b), b * panels)
+        moved = (a_times * b * panels * panel + w_times * image.depth * n) * r.esize
+        moved = moved + size * (sum(e.whole) + sum(e.results))
+        cube = b * ceil(oh * image.ow, g.cube_m) * ceil(n, g.cube_n) * ceil(image.depth, r.block_k) * r.block
+        return longest(r, e, size, cube, moved / r.bandwidth(active))
+
+    return share_out((image.batch, image.oh, columns), (1, rows, n0), cores, cost)
 
 
 def levels(image: Image, columns: int, t: Table) -> Column:
@@ -95,26 +141,16 @@ def levels(image: Image, columns: int, t: Table) -> Column:
 
 
 def l1_need(image: Image, columns: int, t: Table) -> Column:
-    """Bytes in L1: panels twice, unless their loop runs once."""
+    """Bytes in L1: panels twice, unless a core comes to their loop once."""
     es = SIZES[image.dtype]
-    once = (image.batch == 1) & (t["rows"] >= image.oh)
+    b, oh, n = shares((image.batch, image.oh, columns), (1, t["rows"], t["n0"]), t)
+    panels, nn, rows_outer = ceil(oh, t["rows"]), ceil(n, t["n0"]), t["rows_outer"] == 1
+    once = (b == 1) & (panels == 1) & (rows_outer | (nn == 1) | (t["rows"] >= image.oh))
     panel = image.panel_rows(t["rows"]) * image.w * image.channels * np.where(once, 1, t["slots"])
     depth = np.where(t["resident"] == 1, image.depth, t["k1"])
     width = 16 * ceil(np.minimum(t["n0"], columns), 16)
-    single = (t["resident"] == 1) & (t["n0"] >= columns)
+    single = (t["resident"] == 1) & (nn == 1) & ((b == 1) & (~rows_outer | (panels == 1)) | (t["n0"] >= columns))
     return (panel + depth * width * np.where(single, 1, 2)) * es
-
-
-def shares(image: Image, columns: int, t: Table, cores: int) -> Shares:
-    """Images, output rows and columns of the busiest core: the outermost loop is shared out."""
-    b, oh, n = (np.full_like(t["m0"], size) for size in (image.batch, image.oh, columns))
-    if image.batch > 1:
-        return ceil(b, cores), oh, n
-    nr, nn = ceil(image.oh, t["rows"]), ceil(columns, t["n0"])
-    by_rows = (t["rows_outer"] == 1) & (nr > 1) | (nn == 1)
-    oh = np.where(by_rows, np.minimum(image.oh, ceil(nr, cores) * t["rows"]), oh)
-    n = np.where(by_rows, n, np.minimum(columns, ceil(nn, cores) * t["n0"]))
-    return b, oh, n
 
 
 def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
@@ -125,23 +161,29 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     m, nm = oh * image.ow, panels * ceil(t["rows"] * image.ow, t["m0"])
     resident, rows_outer = t["resident"] == 1, t["rows_outer"] == 1
     tiles, chunks = b * nm * nn, ceil(k, t["k1"])
-    a_times = np.where(rows_outer | (panels == 1), 1, nn)
-    w_stands = resident & ((nn == 1) | ~rows_outer)
-    w_times = np.where(w_stands, np.where(nn == 1, 1, b), b * np.where(resident, panels, nm))
-    panel = image.panel_rows(np.minimum(t["rows"], oh)) * image.w * image.channels * es
-    traffic = a_times * b * panels * panel + w_times * n * k * es
+    # A panel stands while loops inside its own run, those of one trip not emitted.
+    n_whole = t["n0"] >= columns
+    a_times = np.where(rows_outer | (t["rows"] >= image.oh), 1, nn)
+    w_stands = resident & (n_whole | ~rows_outer)
+    w_times = np.where(w_stands, np.where(n_whole, 1, b), b * np.where(resident, panels, nm))
+    line = image.w * image.channels * es
+    panel = image.panel_rows(np.minimum(t["rows"], oh)) * line
+    left, right = a_times * b * image.loaded_rows(oh, panels) * line, w_times * n * k * es
+    sizes = (image.batch, image.oh, columns)
+    cores = working(t, sizes, (1, t["rows"], t["n0"]), share, left, right, b * m * n * e.moved)
     transfers = 2 * a_times * b * panels + w_times * nn * np.where(resident, 1, chunks)
     feed = b * k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
     l1, ub = l1_need(image, columns, t), t["m0"] * t["n0"] * e.ub
-    return total(r, e, Work(b * m * n, tiles, cube, feed, traffic, transfers, first, l1, ub))
+    work = Work(b * m * n, tiles, cube, feed, left + right, transfers, first, l1, ub, cores)
+    return total(r, e, work)
 
 
 def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `image` emits it."""
     g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1")
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", *PORT)
     loops = cut.loops(image, columns)
     here = {"b": number(1), "r": number(image.oh), "n": number(columns)}
     run, weights, panel = number(image.w * image.channels), -1, -1
@@ -154,9 +196,8 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
                 weights = nest.buffer()
                 r.load(nest, weights, (number(image.depth),), here["n"])
             if max((loops.index(d) for d in "br" if d in loops), default=-1) == depth:
-                panel, rows = nest.buffer(cut.slots), here["r"]
-                sh = image.strides[0]
-                r.load(nest, panel, (rows.scaled(sh).plus(image.reach - sh),), run)
+                panel = nest.buffer(cut.slots)
+                load_panel(nest, r, image, panel, here["r"] if "r" in loops else None, (), run)
         m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
         n = here["n"]
         loaded = e.loads(nest, r, m, n)
@@ -183,19 +224,40 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
     return nest
 
 
-def schedules(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:
-    """Cuts, best first."""
-    r = Rates(target, image.dtype, cores)
-    t = lattice(image, columns, target, epilogue)
-    share = shares(image, columns, t, cores)
+def load_panel(
+    nest: Nest, r: Rates, image: Image, into: int, rows: Dim | None, pixels: Sequence[Dim], run: Dim
+) -> None:
+    """The panel under some output rows, or under all: what the one before it has as well, and the rest."""
+    above, stride = image.pads[0], image.strides[0]
+    if rows is None:
+        height = number(min(image.panel_rows(image.oh) - above, image.h))
+    else:
+        height = rows.scaled(stride).plus(image.reach - stride - above)
+        if above:
+            r.load(nest, into, (number(above), *pixels), run)
+    r.load(nest, into, (height, *pixels), run)
+
+
+def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Choices:
+    """All cuts."""
+    r = Rates(target, image.dtype)
+    t = lattice(image, columns, r, cores, epilogue)
+    sizes = (image.batch, image.oh, columns)
+    share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, columns, t, share, r, epilogue)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), *r.port(found.cores)], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     flags = np.stack([t["rows"] < image.oh, t["n0"] < columns, t["resident"], t["rows_outer"]], 1)
     code = flags.astype(np.int64) @ np.array([8, 4, 2, 1])
 
-    def cut(row: int) -> Cut:
-        return Cut._make(int(v) for v in rows[row])
+    def nest(row: int) -> Nest:
+        return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), r, epilogue)
 
-    for row in search(found, code, values, lambda row: nest_of(image, columns, cut(row), r, epilogue), target):
-        yield cut(row)
+    return Choices(rows, found, code, values, nest)
+
+
+def schedules(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:
+    """Cuts, best first."""
+    c = choices(image, columns, target, cores, epilogue)
+    for row in search(c, target):
+        yield Cut._make(int(v) for v in c.schedules[row])

@@ -1,7 +1,6 @@
 """The border of a frame: one value, stored again and again from a tile in UB that holds nothing else."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -10,7 +9,7 @@ from ...dialects.graph.constants import NUMPY
 from ...dialects.graph.op import Frame, element
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from .body import Dim, NotTileable
-from .space import on_first_core, open_tile
+from .space import open_tiles
 
 Slab = tuple[tuple[int, int], ...]
 """For each axis the first place, and how many."""
@@ -71,11 +70,7 @@ def _store(
     loops = [d for d, dim in enumerate(dims) if dim.blocks > 1]
     if len(loops) > 5:
         raise NotTileable(f"a frame has at most ten axes (found {len(runs)})")
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        for depth, d in enumerate(loops):
-            stack.enter_context(open_tile(k, dims, d, cores if depth == 0 else 1))
+    with open_tiles(k, dims, loops, cores):
         there = sum((dim.start * stride for dim, (_, stride) in zip(dims, runs, strict=True)), Affine(first))
         walked = [d for d in range(len(runs)) if tiles[d] > 1 or d == len(runs) - 1]
         k.store(

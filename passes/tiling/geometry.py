@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import overload
 
+import numpy as np
+
 from ...dialects.tile.builder import Index
 from .schedule import Column
 from .space import balanced
@@ -56,6 +58,10 @@ class Image:
     def panel_rows(self, rows: int | Column) -> int | Column:
         """Input rows of a panel of `rows` output rows."""
         return (rows - 1) * self.strides[0] + self.reach
+
+    def loaded_rows(self, rows: Column, panels: Column) -> Column:
+        """Input rows that the panels of `rows` output rows load in all."""
+        return np.minimum(self.h, self.panel_rows(rows)) + (panels - 1) * (self.reach - self.strides[0])
 
     def two_bounds(self, rows: int, m0: int) -> bool:
         """Whether a block of m0 pixels would end with its panel or with the image, whichever comes first: no field has

@@ -10,7 +10,6 @@ A block of one group may also be cut by its outputs, and may bring its weights s
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from ...dialects import tile
@@ -25,7 +24,7 @@ from .body import Dim, Machine, Region, first_fitting
 from .contraction import SEGMENT, Finish, contract, maybe_loop, upto
 from .geometry import Image, panel_heights
 from .image import Rows, pixel_blocks
-from .space import balanced, balanced16, flat_arguments, on_first_core, open_tile, up16
+from .space import Spot, balanced, balanced16, flat_arguments, open_tiles, up16
 
 
 @dataclass(frozen=True)
@@ -173,14 +172,12 @@ class _Grouped:
         self.weights = _Weights(k, buffers[anchor.operands[1]], this, c)
         loops = [d for d in range(4) if dims[d].blocks > 1]
         levels, slots = max(1, len(loops)), 2 if loops else 1
-        with ExitStack() as stack:
-            if not loops and self.cores > 1:
-                stack.enter_context(on_first_core(k))
-            for depth in range(-1, len(loops)):
-                if depth >= 0:
-                    stack.enter_context(open_tile(k, dims, loops[depth], self.cores if depth == 0 else 1))
-                if depth == len([d for d in loops if d < 3]) - 1:
-                    rows.load(dims[0].start, dims[1].start, slots, _scaled(k, dims[2], this.channels))
+
+        def load(spot: Spot) -> None:
+            if spot.depth == len([d for d in loops if d < 3]) - 1:
+                rows.load(dims[0].start, dims[1].start, spot, _scaled(k, dims[2], this.channels))
+
+        with open_tiles(k, dims, loops, self.cores, at=load):
             if c.resident:
                 self.weights.load(dims, Affine(), this.depth, slots, this.depth)
             with pixel_blocks(k, image, c.rows, c.m0, dims[1]) as (pixel, count, inside):

@@ -9,7 +9,7 @@ for image, row panel (r output rows), column block n (in either order of the las
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...dialects import tile
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
@@ -18,7 +18,7 @@ from .contraction import Finish, Panel, contract, epilogue_of
 from .convolution import Cut, schedules
 from .geometry import Image
 from .product import Matrix
-from .space import flat_arguments, on_first_core, open_tile, up16
+from .space import Spot, flat_arguments, open_tiles, up16
 
 
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
@@ -47,18 +47,24 @@ class Rows:
     buffer: Buffer | None = None
     row0: Affine = field(default_factory=Affine)
 
-    def load(self, b: Affine, first: Affine, slots: int, block: Dim | None = None) -> None:
+    def load(self, b: Affine, first: Affine, spot: Spot, block: Dim | None = None) -> None:
         """Loads the input rows under output rows [first, first + rows) of image b; channels of `block`, or all."""
         image = self.image
         line = image.w * image.channels
         above, step = image.pads[0], image.strides[0]
         height = image.panel_rows(self.rows)
-        self.buffer = self.k.alloc((height, image.w, self.width), image.dtype, "l1", slots)
+        self.buffer = self.k.alloc((height, image.w, self.width), image.dtype, "l1", spot.slots)
         base = b * (image.h * line) + (block.start if block else 0)
         if above and self.rows < image.oh:
             self._copy(0, base + (first * step - above) * line, self.k.clamp(first * step, above), block)
         below = min(height - above, image.h)
-        count = self.k.clamp(image.h - first * step, below) if first.terms else below
+        count = (
+            self.k.clamp(image.h - first * step, below)
+            if first.terms
+            else below
+            if spot is None
+            else spot.reached(below)
+        )
         self._copy(above, base + first * step * line, count, block)
         self.row0 = first * step - above
 
@@ -94,16 +100,15 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
         Dim(columns, min(c.n0, columns), Affine(), columns),
     ]
     loops = [d for d in ([0, 1, 2] if c.rows_outer else [0, 2, 1]) if dims[d].blocks > 1]
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        for depth in range(-1, len(loops)):
-            if depth >= 0:
-                stack.enter_context(open_tile(k, dims, loops[depth], cores if depth == 0 else 1))
-            if c.resident and (loops.index(2) if 2 in loops else -1) == depth:
-                weights.load(dims, Affine(), image.depth, 2 if depth >= 0 else 1, image.depth)
-            if max((loops.index(d) for d in (0, 1) if d in loops), default=-1) == depth:
-                rows.load(dims[0].start, dims[1].start, c.slots if depth >= 0 else 1)
+    panel_depth = max((loops.index(d) for d in (0, 1) if d in loops), default=-1)
+
+    def load(spot: Spot) -> None:
+        if c.resident and weights.depth(loops) == spot.depth:
+            weights.load(dims, Affine(), spot.reached(image.depth), spot.slots, image.depth)
+        if panel_depth == spot.depth:
+            rows.load(dims[0].start, dims[1].start, replace(spot, slots=min(spot.slots, c.slots)))
+
+    with open_tiles(k, dims, loops, cores, c.parts, load):
         levels = len(loops) + (not loops and cores > 1)
         with pixel_blocks(k, image, c.rows, c.m0, dims[1]) as (pixel, count, inside):
             first = dims[0].start * (image.oh * image.ow) + pixel

@@ -1,7 +1,6 @@
 """Joins of rows that lie next to each other in the result: whole rows are put together in UB, and stored as one run."""
 
 import math
-from contextlib import ExitStack
 
 from ...dialects import tile
 from ...dialects.graph.op import Join, dtype_name, shape
@@ -9,7 +8,7 @@ from ...dialects.tile.builder import Affine, KernelBuilder
 from ...runtime.numerics.dtype import DType
 from ...runtime.target import Target
 from .body import Dim, Region
-from .space import balanced, flat_arguments, on_first_core, open_tile
+from .space import balanced, flat_arguments, open_tiles
 
 
 def is_joinable(region: Region, view: Join, target: Target) -> bool:
@@ -37,11 +36,7 @@ def tile_join(name: str, region: Region, view: Join, limit: int, cores: int, bur
     rows, length = _rows(region, view)
     some = balanced(rows, max(1, min(limit // length, -(-rows // (2 * cores)))))
     dims = [Dim(rows, some, Affine(), rows)]
-    with ExitStack() as stack:
-        if some < rows:
-            stack.enter_context(open_tile(k, dims, 0, cores))
-        elif cores > 1:
-            stack.enter_context(on_first_core(k))
+    with open_tiles(k, dims, [0] if some < rows else [], cores):
         extent, start = dims[0].extent, dims[0].start
         joined = k.alloc((some * length,), output.kind.dtype, "ub", 2)
         place = 0

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...dialects import tile
@@ -10,7 +9,7 @@ from ...dialects.graph.op import Lookup, Placement, shape
 from ...dialects.tile.attributes import row_major
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from .body import Dim, NotTileable, Region
-from .space import balanced, flat_arguments, on_first_core, open_tile
+from .space import Spot, balanced, flat_arguments, on_first_core, open_tiles
 from .strides import packed
 
 
@@ -86,7 +85,7 @@ def tile_placement(name: str, region: Region, view: Placement, limit: int) -> ti
     size = math.prod(shape(op.operands[0]))
     with on_first_core(k):
         dims = [Dim(size, balanced(size, min(size, limit)), Affine(), size)]
-        with open_tile(k, dims, 0, 1):
+        with open_tiles(k, dims, [0], 1):
             held = k.alloc((dims[0].tile,), output.kind.dtype, "ub", 2)
             k.load(held.box(0, 1), table.box(dims[0].start, 1), [dims[0].extent])
             k.store(output.box(dims[0].start, 1), held.box(0, 1), [dims[0].extent])
@@ -129,16 +128,15 @@ def _emit(
     if len(loops) > 4:
         raise NotTileable(f"a gather or scatter has at most four outer axes (found {len(loops)})")
     named = [d for d in loops if axes[d].index]
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        held = _load_index(k, walks, index, dims) if not named else None
-        for depth, d in enumerate(loops):
-            stack.enter_context(open_tile(k, dims, d, cores if depth == 0 else 1))
-            if named and d == named[-1]:
-                held = _load_index(k, walks, index, dims)
-        assert held is not None
-        _transfer(k, walks, table, held, flat, dims, gathers)
+    last = loops.index(named[-1]) if named else -1
+    held: list[tuple[Buffer, dict[int, int]]] = []
+
+    def load(spot: Spot) -> None:
+        if spot.depth == last:
+            held.append(_load_index(k, walks, index, dims))
+
+    with open_tiles(k, dims, loops, cores, at=load):
+        _transfer(k, walks, table, held[0], flat, dims, gathers)
 
 
 def _walked(walks: Walks, dims: Sequence[Dim]) -> list[int]:

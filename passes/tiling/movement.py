@@ -6,7 +6,6 @@ that axis is not the innermost one of the *result*; and stored with that one con
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 
@@ -19,7 +18,7 @@ from .body import Dim, Machine, NotTileable, Region, first_fitting
 from .frames import emit_frame
 from .joins import is_joinable, tile_join
 from .lookups import tile_lookup, tile_placement
-from .space import balanced, on_first_core, open_tile
+from .space import balanced, open_tiles
 from .strides import packed
 
 
@@ -177,11 +176,7 @@ def emit_move(
     if len(loops) > 5:
         raise NotTileable(f"a move has at most five outer axes (found {len(loops)})")
     walked = [d for d, t in enumerate(tiles) if t > 1] or [len(runs) - 1]
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        for depth, d in enumerate(loops):
-            stack.enter_context(open_tile(k, dims, d, cores if depth == 0 else 1))
+    with open_tiles(k, dims, loops, cores):
         here = sum((dims[d].start * runs[d].source for d in range(len(runs))), Affine(move.source))
         there = sum((dims[d].start * runs[d].result for d in range(len(runs))), Affine(move.result))
         staged, first, strides = _arrive(k, source, here, [(d, runs[d].source) for d in walked], dims, burst, slots)

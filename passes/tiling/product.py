@@ -19,6 +19,9 @@ from ...runtime.isa import Engine
 from ...runtime.replay import Dim, Nest
 from ...runtime.target import Target
 from .schedule import (
+    PARTS,
+    PORT,
+    Choices,
     Column,
     Epilogue,
     Estimate,
@@ -27,11 +30,16 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    distinct,
     fitting,
+    longest,
     number,
     search,
+    share_out,
+    shares,
     tile_sizes,
     total,
+    working,
 )
 from .space import up16
 
@@ -88,6 +96,14 @@ class Tiling(NamedTuple):
     m_outer: bool
     a_full: bool
     w_full: bool
+    parts_0: int = 1
+    parts_1: int = 1
+    parts_2: int = 1
+
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        """Into how many parts batch, rows and columns are shared out over the cores."""
+        return self.parts_0, self.parts_1, self.parts_2
 
     def loops(self, p: Product) -> tuple[str, ...]:
         """The loops over tiles, from the outside; a loop of one trip is none."""
@@ -96,12 +112,15 @@ class Tiling(NamedTuple):
         return tuple(d for d in order if blocks[d] > 1)
 
 
-def lattice(p: Product, target: Target, epilogue: Epilogue) -> Table:
-    """All tilings whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Tiling`."""
+def lattice(p: Product, r: Rates, cores: int, epilogue: Epilogue) -> Table:
+    """All tilings whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Tiling`; each
+    shared out in the one way that suits its tiles best."""
+    target = r.target
     m0, n0 = (a.ravel() for a in np.meshgrid(tile_sizes(p.m, 512), tile_sizes(p.n, 512), indexing="ij"))
-    fits = (8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes)
+    fits = fitting((8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes), m0 * n0)
+    m0, n0 = m0[fits], n0[fits]
     depth = min(p.k, SEGMENT)
-    tiles = k_steps(p.k, m0[fits], n0[fits], p.esize, target)
+    tiles = k_steps(p.k, m0, n0, p.esize, target)
     columns: list[NDArray[np.int64]] = []
     for a_full, w_full in ((1, 1), (1, 0), (0, 1), (0, 0)):
         for m_outer in (1, 0):
@@ -109,9 +128,36 @@ def lattice(p: Product, target: Target, epilogue: Epilogue) -> Table:
                 k1 = np.minimum(tiles[:, 2] * steps, up16(depth))
                 rest = [np.full(len(tiles), v) for v in (m_outer, a_full, w_full)]
                 columns.append(np.stack([*tiles.T, k1, *rest], 1))
-    table = np.unique(np.concatenate(columns), axis=0)
-    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Tiling._fields)}
-    return fitting(t, l1_need(p, t), target.l1_bytes)
+    table = distinct(np.concatenate(columns))
+    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Tiling._fields[:7])}
+    parts = splits(p, m0, n0, r, cores, epilogue)
+    m_outer, a_full, w_full = table[:, 4:].T == 1
+    kind = np.where(m_outer & a_full, 0, np.where(~m_outer & w_full, 1, 2))
+    tile = np.searchsorted(m0 * 1024 + n0, table[:, 0] * 1024 + table[:, 1])
+    t |= {name: parts[kind, tile, i] for i, name in enumerate(PARTS)}
+    need = l1_need(p, t)
+    keep = fitting(need <= target.l1_bytes, need)
+    return {name: column[keep] for name, column in t.items()}
+
+
+def splits(
+    p: Product, m0: NDArray[np.int64], n0: NDArray[np.int64], r: Rates, cores: int, e: Epilogue
+) -> NDArray[np.float64]:
+    """[3, tiles, 3]: how tiles are shared out if the left panels stand, the right ones, or none."""
+    rows, columns = (np.tile(size.astype(np.float64), 3) for size in (m0, n0))
+    left, right = (np.repeat([kind == side for kind in range(3)], len(m0)) for side in range(2))
+
+    def cost(share: Shares, active: Column) -> Column:
+        """What the busiest core takes by its busiest engine."""
+        g, (b, m, n) = r.target, share
+        size = b * m * n
+        a_times = np.where(left, 1, ceil(n, columns))
+        w_times = np.where(right | left & (columns >= p.n), 1, ceil(m, rows)) * (1 if p.shared else b)
+        moved = (a_times * b * m + w_times * n) * p.k * p.esize + size * (sum(e.whole) + sum(e.results))
+        cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block
+        return longest(r, e, size, cube, moved / r.bandwidth(active))
+
+    return share_out((p.batch, p.m, p.n), (1, rows, columns), cores, cost).reshape(3, -1, 3)
 
 
 def k_steps(depth: int, m0: NDArray[np.int64], n0: NDArray[np.int64], esize: int, target: Target) -> NDArray[np.int64]:
@@ -128,30 +174,21 @@ def k_steps(depth: int, m0: NDArray[np.int64], n0: NDArray[np.int64], esize: int
         else:
             k0 = -(-blocks // -(-blocks // k0))
         found.append(np.stack([m0[ok], n0[ok], 16 * k0[ok]], 1))
-    return np.unique(np.concatenate(found), axis=0)
+    return distinct(np.concatenate(found))
 
 
 def l1_need(p: Product, t: Table) -> Column:
-    """Bytes of the panels in L1: twice, unless the loop they depend on runs once."""
-    single = p.batch == 1
-    once_a = (t["a_full"] == 1) & single & (t["m0"] >= p.m)
-    once_w = (t["w_full"] == 1) & (single or p.shared) & (t["n0"] >= p.n)
+    """Bytes of the panels in L1: twice, unless a core comes to their loop once."""
+    b, m, n = shares((p.batch, p.m, p.n), (1, t["m0"], t["n0"]), t)
+    nm, nn, m_outer = ceil(m, t["m0"]), ceil(n, t["n0"]), t["m_outer"] == 1
+    once_a = (t["a_full"] == 1) & (b == 1) & (nm == 1) & (m_outer | (nn == 1) | (t["m0"] >= p.m))
+    once_w = (
+        (t["w_full"] == 1) & (nn == 1) & ((b == 1) & (~m_outer | (nm == 1)) | (t["n0"] >= p.n) & (p.shared | (b == 1)))
+    )
     k = up16(p.k)
     a = t["m0"] * np.where(t["a_full"] == 1, k, t["k1"]) * np.where(once_a, 1, 2)
     w = t["n0"] * np.where(t["w_full"] == 1, k, t["k1"]) * np.where(once_w, 1, 2)
     return (a + w) * p.esize
-
-
-def shares(p: Product, t: Table, cores: int) -> Shares:
-    """Batches, rows and columns of the busiest core: the outermost loop is shared out."""
-    b, m, n = np.full_like(t["m0"], p.batch), np.full_like(t["m0"], p.m), np.full_like(t["m0"], p.n)
-    if p.batch > 1:
-        return ceil(b, cores), m, n
-    nm, nn = ceil(p.m, t["m0"]), ceil(p.n, t["n0"])
-    outer_m = (t["m_outer"] == 1) & (nm > 1) | (nn == 1)
-    m = np.where(outer_m, np.minimum(p.m, ceil(nm, cores) * t["m0"]), m)
-    n = np.where(outer_m, n, np.minimum(p.n, ceil(nn, cores) * t["n0"]))
-    return b, m, n
 
 
 def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
@@ -161,23 +198,28 @@ def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Esti
     nm, nn, nk = ceil(m, t["m0"]), ceil(n, t["n0"]), ceil(p.k, t["k0"])
     a_full, w_full, m_outer = t["a_full"] == 1, t["w_full"] == 1, t["m_outer"] == 1
     tiles, chunks = b * nm * nn, ceil(p.k, t["k1"])
-    a_times = np.where((a_full & (m_outer | (nm == 1))) | (nn == 1), 1, nn)
-    w_once = (w_full & (~m_outer | (nn == 1))) | (nm == 1)
-    w_times = np.where(w_once, 1, nm) * np.where(w_once & p.shared & ((nn == 1) | (b == 1)), 1, b)
-    traffic = (a_times * b * m + w_times * n) * p.k * es
+    # A panel stands while loops inside its own run, those of one trip not emitted.
+    m_whole, n_whole = t["m0"] >= p.m, t["n0"] >= p.n
+    a_times = np.where((a_full & (m_outer | m_whole)) | (nn == 1), 1, nn)
+    w_once = (w_full & (~m_outer | n_whole)) | (nm == 1)
+    w_times = np.where(w_once, 1, nm) * np.where(w_once & p.shared & n_whole, 1, b)
+    left, right, result = a_times * b * m * p.k * es, w_times * n * p.k * es, b * m * n * e.moved
+    cores = working(t, (p.batch, p.m, p.n), (1, t["m0"], t["n0"]), share, left, right, result)
     transfers = a_times * b * nm * np.where(a_full, 1, chunks) + w_times * nn * np.where(w_full, 1, chunks)
     feed = b * p.k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = t["m0"] * np.where(a_full, p.k, t["k1"]) + t["n0"] * np.where(w_full, p.k, t["k1"])
     ub = t["m0"] * t["n0"] * e.ub
-    return total(r, e, Work(b * m * n, tiles, cube, feed, traffic, transfers, first * es, l1_need(p, t), ub))
+    l1, first = l1_need(p, t), first * es
+    work = Work(b * m * n, tiles, cube, feed, left + right, transfers, first, l1, ub, cores)
+    return total(r, e, work)
 
 
 def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the tilings of one structure, as `contraction` emits it."""
     loops, a_full, w_full, segmented = structure
     g = r.target
-    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1")
+    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1", *PORT)
     here = {"b": number(1), "m": number(p.m), "n": number(p.n)}
     with ExitStack() as stack:
         panels: dict[str, int] = {}
@@ -229,14 +271,14 @@ def panel_load(nest: Nest, r: Rates, p: Product, side: str, into: int, here: dic
         r.load(nest, into, (k,), rows)
 
 
-def schedules(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Tiling]:
-    """Tilings, best first."""
-    r = Rates(target, p.dtype, cores)
-    t = lattice(p, target, epilogue)
-    share = shares(p, t, cores)
+def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choices:
+    """All tilings."""
+    r = Rates(target, p.dtype)
+    t = lattice(p, r, cores, epilogue)
+    share = shares((p.batch, p.m, p.n), (1, t["m0"], t["n0"]), t)
     found = estimate(p, t, share, r, epilogue)
     names = ("m0", "n0", "k0", "k1")
-    values = np.stack([*share, *(t[name] for name in names)], 1)
+    values = np.stack([*share, *(t[name] for name in names), *r.port(found.cores)], 1)
     rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
     flags = np.stack([ceil(p.m, t["m0"]) > 1, ceil(p.n, t["n0"]) > 1, t["m_outer"], t["a_full"], t["w_full"]], 1)
     code = flags.astype(np.int64) @ [16, 8, 4, 2, 1]
@@ -245,5 +287,11 @@ def schedules(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Ite
         x = Tiling._make(int(v) for v in rows[row])
         return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), p.k > SEGMENT), p, r, epilogue)
 
-    for row in search(found, code, values, nest, target):
-        yield Tiling._make(int(v) for v in rows[row])
+    return Choices(rows, found, code, values, nest)
+
+
+def schedules(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Tiling]:
+    """Tilings, best first."""
+    c = choices(p, target, cores, epilogue)
+    for row in search(c, target):
+        yield Tiling._make(int(v) for v in c.schedules[row])

@@ -13,7 +13,6 @@ The weights are the left operand of the cube, h the right one, so that the longe
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
@@ -27,7 +26,7 @@ from .body import Dim, Machine, NotTileable, Region, first_fitting
 from .contraction import maybe_loop, upto
 from .product import SEGMENT
 from .recurrent_cut import Plan, cuts, registers, up16
-from .space import flat_arguments, on_first_core, open_tile
+from .space import flat_arguments, open_tiles
 
 
 def tile_recurrence(name: str, region: Region, machine: Machine) -> tile.KernelOp:
@@ -74,15 +73,7 @@ class _Kernel:
             Dim(len(nest.reverse), 1, Affine(), 1),
             Dim(nest.batch, c.rows, Affine(), nest.batch),
         ]
-        counts = [dim.blocks for dim in dims]
-        spread = [-(-counts[d] // self.cores) * counts[1 - d] for d in (0, 1)]
-        order = [0, 1] if spread[0] <= spread[1] else [1, 0]
-        loops = [d for d in order if counts[d] > 1]
-        with ExitStack() as stack:
-            if not loops and self.cores > 1:
-                stack.enter_context(on_first_core(self.k))
-            for depth, d in enumerate(loops):
-                stack.enter_context(open_tile(self.k, dims, d, self.cores if depth == 0 else 1))
+        with open_tiles(self.k, dims, [d for d in (0, 1) if dims[d].blocks > 1], self.cores):
             self.direction, self.first, self.rows = dims[0].start, dims[1].start, dims[1].extent
             self._sequence()
         return self.k.finish()

@@ -5,8 +5,10 @@ for the rows of one structure (which loops there are, what stays in L1) the loop
 end is the first schedule, in the order found here, whose buffers fit.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +27,18 @@ STEPS = 150_000
 TRAFFIC = 0.15
 """Part of the time of its transfers that a schedule costs the kernels around it."""
 
+APART = 0.2
+"""Part of an engine's time that no other engine's hides, as long as no schedule is known."""
+
 Column = NDArray[np.float64]
 Table = dict[str, Column]
 """The choices of a form, one column for each."""
 Shares = tuple[Column, Column, Column]
 """What the busiest core does of three dimensions."""
+PARTS = ("parts_0", "parts_1", "parts_2")
+"""Columns of a table with the parts into which three dimensions are shared out."""
+PORT = ("burst", "crowd")
+"""Parameters of every nest: `Rates.port`."""
 
 
 def ceil(a: "Column | float", b: "Column | float") -> Column:
@@ -45,22 +54,35 @@ def tile_sizes(size: int, most: int, block: int = 16) -> list[int]:
     return sorted({block * -(-blocks // -(-blocks // n)) for n in steps if n * block <= max(most, block)})
 
 
+def distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct rows of a table of small numbers from 0 on, in ascending order."""
+    key, radix = rows[:, 0], (rows.max(0, initial=0) + 1).tolist()
+    assert math.prod(radix) < 1 << 63, "a row does not fit one number"
+    for column, size in enumerate(radix[1:], 1):
+        key = key * size + rows[:, column]
+    return rows[np.unique(key, return_index=True)[1]]
+
+
 @dataclass(frozen=True)
 class Rates:
-    """What a core's engines cost, for elements of one type, when `cores` share the port."""
+    """What a core's engines cost, for elements of one type."""
 
     target: Target
     dtype: str
-    cores: int
 
     @property
     def esize(self) -> int:
         return SIZES[self.dtype]
 
-    @property
-    def bandwidth(self) -> float:
-        """Bytes a cycle between global memory and one core."""
-        return min(self.target.gm_path, self.target.gm_port / self.cores)
+    def bandwidth(self, cores: Column) -> Column:
+        """Bytes a cycle between global memory and one of so many cores that work."""
+        return np.minimum(self.target.gm_path, self.target.gm_port / cores)
+
+    def port(self, cores: Column) -> tuple[Column, Column]:
+        """Cycles of a burst to one of so many cores that work, and by which part of itself it gets longer if the core
+        moves two at a time."""
+        alone, two = self.bandwidth(cores), self.bandwidth(2 * cores)
+        return self.target.gm_burst / alone, alone / two - 1
 
     @property
     def block_k(self) -> int:
@@ -76,27 +98,27 @@ class Rates:
     def load(self, nest: Nest, into: int, rows: Sequence[Dim], run: Dim, esize: int = 0) -> None:
         """A load of runs of contiguous elements."""
         t = self.target
-        bytes_ = replace(run.scaled(esize or self.esize), g=t.gm_burst)
-        nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / self.bandwidth, (*rows, bytes_), writes=(into,))
+        bytes_ = run.scaled(esize or self.esize).blocks(t.gm_burst)
+        nest.op(Engine.LOAD, t.fixed_load, PORT[0], (*rows, bytes_), writes=(into,), port=PORT[1])
 
     def store(self, nest: Nest, source: int, rows: Dim, run: Dim, esize: int) -> None:
         """A store of rows."""
         t = self.target
-        bytes_ = replace(run.scaled(esize), g=t.gm_burst)
-        nest.op(Engine.STORE, t.fixed_store, t.gm_burst / self.bandwidth, (rows, bytes_), reads=(source,))
+        bytes_ = run.scaled(esize).blocks(t.gm_burst)
+        nest.op(Engine.STORE, t.fixed_store, PORT[0], (rows, bytes_), reads=(source,), port=PORT[1])
 
     def feed(self, nest: Nest, source: int, into: int, rows: Dim, k: Dim, left: bool) -> None:
         """A feed of the left or the right operand, in whole blocks."""
         t = self.target
         block, rate = (t.cube_m, t.feed_a_bytes) if left else (t.cube_n, t.feed_b_bytes)
-        bytes_ = replace(k.scaled(self.esize), g=32)
-        whole = replace(rows, g=block)
+        bytes_ = k.scaled(self.esize).blocks(32)
+        whole = rows.blocks(block)
         nest.op(Engine.FEED, t.fixed_feed, block * 32 / rate, (whole, bytes_), reads=(source,), writes=(into,))
 
     def mma(self, nest: Nest, a: int, b: int, acc: int, m: Dim, n: Dim, k: Dim) -> None:
         """One product of tiles."""
         t = self.target
-        dims = (replace(m, g=t.cube_m), replace(n, g=t.cube_n), replace(k, g=self.block_k))
+        dims = (m.blocks(t.cube_m), n.blocks(t.cube_n), k.blocks(self.block_k))
         nest.op(Engine.CUBE, t.fixed_mma, self.block, dims, reads=(a, b), writes=(acc,))
 
 
@@ -115,6 +137,11 @@ class Epilogue:
     """Element sizes of what is stored."""
     drained: int
     """Element size of what is drained."""
+
+    @property
+    def moved(self) -> int:
+        """Bytes per element of a tile that are loaded or stored."""
+        return sum(self.whole) + sum(self.results)
 
     @property
     def ub(self) -> int:
@@ -171,16 +198,29 @@ class Work(NamedTuple):
     """Bytes of the panels."""
     ub: Column
     """Bytes of the result's tiles and of what is combined with them."""
+    cores: Column
+    """Cores that transfer, on average."""
+
+
+def longest(r: Rates, e: Epilogue, size: Column, cube: Column, transfers: Column) -> Column:
+    """About how many cycles a core's share takes, whatever the schedule: `size` elements of the result, cycles of the
+    cube and of transfers."""
+    drain, vector = size / r.target.drain_elements, size * e.cost
+    return np.maximum.reduce([cube, transfers, drain, vector]) + TRAFFIC * transfers + APART * (cube + drain + vector)
 
 
 class Estimate(NamedTuple):
     """What is said of each row without a replay."""
 
     cycles: Column
+    busy: Column
+    """[rows, engines]: cycles that each engine works at least."""
     bound: Column
     """Cycles that it takes at least."""
     handicap: Column
     """What it costs the kernels around it, in cycles."""
+    cores: Column
+    """Cores that transfer, on average."""
 
 
 def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
@@ -190,50 +230,136 @@ def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
     UB keeps that kernel from beginning."""
     g = r.target
     loaded = w.traffic + w.size * sum(e.whole)
-    load = loaded / r.bandwidth + (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load
+    bandwidth = r.bandwidth(w.cores)
+    loads = (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load
     drain = w.size / g.drain_elements + w.tiles * g.fixed_drain
     vector = w.size * e.cost + w.tiles * g.fixed_vector * e.instructions
-    stored = w.size * sum(e.results)
-    store = stored / r.bandwidth + w.tiles * g.fixed_store
-    port = (loaded + stored) * r.cores / g.gm_port
-    bound = np.maximum.reduce([w.cube, w.feed, load, store, drain, vector, port])
-    first, last = w.first / r.bandwidth, (drain + vector + store) / w.tiles
+    stored, stores = w.size * sum(e.results), w.tiles * g.fixed_store
+    port = (loaded + stored) * w.cores / g.gm_port
+    busy = np.zeros((len(port), len(Engine)))
+    busy[:, Engine.CUBE], busy[:, Engine.FEED], busy[:, Engine.DRAIN], busy[:, Engine.VECTOR] = (
+        w.cube,
+        w.feed,
+        drain,
+        vector,
+    )
+    busy[:, Engine.LOAD], busy[:, Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
+    bound = np.maximum(busy.max(1), port)
+    load, store = loaded / bandwidth + loads, stored / bandwidth + stores
+    first, last = w.first / bandwidth, (drain + vector + store) / w.tiles
     alone = (w.l1 > g.l1_bytes / 2) | (w.ub > g.ub_bytes / 2)
-    return Estimate(bound + first + last, bound, TRAFFIC * port + np.where(alone, first, 0))
+    cycles = np.maximum.reduce([bound, load, store]) + first + last
+    return Estimate(cycles, busy, bound, TRAFFIC * port + np.where(alone, first, 0), w.cores)
 
 
-def search(
-    found: Estimate,
-    structures: NDArray[np.int64],
-    values: NDArray[np.float64],
-    nest_of: Callable[[int], Nest],
-    target: Target,
-) -> Iterator[int]:
-    """Rows of the lattice, best first: those that were replayed by their cycles, then the others by estimate.
+@cache
+def grids(cores: int, dims: int) -> NDArray[np.float64]:
+    """[grids, dims]: parts of nested dimensions, as many as there are cores for."""
+    if dims == 1:
+        return np.array([[float(cores)]])
+    found = [
+        (float(count), *rest)
+        for count in sorted({cores // n for n in range(1, cores + 1)}, reverse=True)
+        for rest in grids(cores // count, dims - 1).tolist()
+    ]
+    return np.array(found)
 
-    `structures` numbers the structure of each row; `nest_of` gives the loop nest of a row's structure."""
-    order = np.argsort(found.cycles + found.handicap, kind="stable")
+
+def share_out(
+    sizes: Sequence[int], tiles: Sequence["Column | float"], cores: int, cost: Callable[[Shares, Column], Column]
+) -> Column:
+    """[rows, 3]: parts of three dimensions in tiles of so many elements, by row the grid of least cost. `cost` is given
+    the busiest core's elements of each dimension and the number of cores that work."""
+    size = np.array(sizes, np.float64)[:, None]
+    tile = np.stack(np.broadcast_arrays(*tiles)).astype(np.float64)
+    blocks = ceil(size, tile)
+    several = [d for d in range(3) if (blocks[d] > 1).any()] or [0]
+    grid = np.ones((len(grids(cores, len(several))), 3))
+    grid[:, several] = grids(cores, len(several))
+    chunk = ceil(blocks, grid[:, :, None])
+    parts = ceil(blocks, chunk)
+    active = parts.prod(1)
+    share = np.minimum(size, chunk * tile)
+    costs = cost((share[:, 0], share[:, 1], share[:, 2]), active)
+    costs[(active == 1) & (blocks.prod(0) > 1)] = np.inf
+    return parts[costs.argmin(0), :, np.arange(parts.shape[2])]
+
+
+def shares(sizes: Sequence[int], tiles: Sequence["Column | float"], t: Table) -> Shares:
+    """What the busiest core does of three dimensions in tiles, shared out as the table says."""
+    b, m, n = (
+        np.minimum(size, ceil(ceil(size, tile), t[part]) * tile)
+        for size, tile, part in zip(sizes, tiles, PARTS, strict=True)
+    )
+    return b, m, n
+
+
+def working(
+    t: Table,
+    sizes: Sequence[int],
+    tiles: Sequence["Column | float"],
+    share: Shares,
+    left: Column,
+    right: Column,
+    result: Column,
+) -> Column:
+    """Cores that transfer while the busiest does, which moves so many bytes of a left operand, which has the first two
+    dimensions, of a right one, which has the first and the last, and of results.
+
+    Half-way between those that work and the average over time: as transfers run ahead, most of them meet all cores."""
+    more = [size / part for size, part in zip(sizes, share, strict=True)]
+    _, rows, columns = (
+        ceil(size, tile) / ceil(part, tile) for size, tile, part in zip(sizes, tiles, share, strict=True)
+    )
+    moved = left * more[1] * columns + right * rows * more[2] + result * more[1] * more[2]
+    average = np.maximum(1, more[0] * moved / (left + right + result))
+    return (average + t[PARTS[0]] * t[PARTS[1]] * t[PARTS[2]]) / 2
+
+
+class Choices(NamedTuple):
+    """A lattice as the search sees it, by row."""
+
+    schedules: NDArray[np.int64]
+    """The columns of the lattice."""
+    found: Estimate
+    structures: NDArray[np.int64]
+    """Numbers; rows of one number have one loop nest."""
+    values: NDArray[np.float64]
+    """The parameters of the nest."""
+    nest_of: Callable[[int], Nest]
+    """The loop nest of a row's structure."""
+
+
+def fitting(fits: NDArray[np.bool_], need: Column) -> NDArray[np.bool_]:
+    """The rows that fit; if none does, the one that needs least, so that it can be said what is too much."""
+    if fits.any() or not need.size:
+        return fits
+    return np.arange(len(need)) == np.argmin(need)
+
+
+def replay_rows(
+    c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = 1 << 62
+) -> tuple[Column, int]:
+    """Cycles and handicap of rows of one structure, and what is left of the budget; see `replay`."""
+    f = c.found
+    nest = c.nest_of(int(rows[0]))
+    return replay(nest, c.values[rows], f.busy[rows], f.bound[rows], f.handicap[rows], target, best, budget)
+
+
+def search(c: Choices, target: Target) -> Iterator[int]:
+    """Rows of the lattice, best first: those that were replayed by their cycles, then the others by estimate."""
+    order = np.argsort(c.found.cycles + c.found.handicap, kind="stable")
     tried = order[:REPLAYED]
     cycles = np.full(len(tried), np.inf)
-    best, left = np.inf, STEPS
-    kinds, first = np.unique(structures[tried], return_index=True)
+    least, best, left = c.found.bound[tried] + c.found.handicap[tried], np.inf, STEPS
+    kinds, first = np.unique(c.structures[tried], return_index=True)
     for kind in kinds[np.argsort(first)]:
-        members = np.flatnonzero(structures[tried] == kind)
-        rows = tried[members]
-        cycles[members], left = replay(
-            nest_of(int(rows[0])), values[rows], found.bound[rows], found.handicap[rows], target.queue_depth, best, left
-        )
-        best = min(best, float(cycles[members].min()))
+        members = np.flatnonzero((c.structures[tried] == kind) & (least < best))
+        if members.size:
+            cycles[members], left = replay_rows(c, tried[members], target, best, left)
+            best = min(best, float(cycles[members].min()))
     yield from (int(row) for row in tried[np.argsort(cycles, kind="stable")])
     yield from (int(row) for row in order[REPLAYED:])
-
-
-def fitting(t: Table, need: Column, limit: float, fits: NDArray[np.bool_] | bool = True) -> Table:
-    """The rows that need no more than the limit; if there are none, the one that needs least, to say what is found."""
-    keep = (need <= limit) & fits
-    if not keep.any() and len(need):
-        keep = np.arange(len(need)) == np.argmin(np.where(fits, need, np.inf))
-    return {name: column[keep] for name, column in t.items()}
 
 
 def number(value: float) -> Dim:

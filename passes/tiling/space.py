@@ -1,13 +1,13 @@
 """Iteration spaces and the loops over their tiles, common to all forms of kernel."""
 
 import math
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from ...dialects.graph.op import dtype_name, shape
 from ...dialects.loops import Reduce
-from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
+from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder
 from .body import Dim, Region, merge_axes
 
 
@@ -65,13 +65,79 @@ def on_first_core(k: KernelBuilder) -> AbstractContextManager[object]:
     return k.loop(k.clamp(1 - k.core(), 1))
 
 
+@dataclass(frozen=True)
+class Spot:
+    """A place in the loops over tiles, where panels may be loaded."""
+
+    depth: int
+    """Loops that are open, less one: −1 is outside all of them."""
+    slots: int
+    """Slots of a buffer: two, unless a core gets here once."""
+    k: KernelBuilder
+    idle: int
+    """Cores without work that get here, from the last."""
+    cores: int
+
+    def reached(self, count: int) -> Index:
+        """`count` on cores that have work, 0 on the others."""
+        return self.k.clamp((self.cores - self.idle - self.k.core()) * count, count) if self.idle else count
+
+
 @contextmanager
-def open_tile(k: KernelBuilder, dims: list[Dim], d: int, cores: int) -> Generator[None]:
-    """Opens the loop over the tiles of dimension d, shared out over the cores, and sets its place and extent."""
+def open_tiles(
+    k: KernelBuilder,
+    dims: list[Dim],
+    loops: Sequence[int],
+    cores: int,
+    parts: Sequence[int] | None = None,
+    at: Callable[[Spot], None] = lambda spot: None,
+) -> Generator[None]:
+    """Opens the loops over the tiles of some dimensions, shared out over the cores: `parts` of each dimension, or the
+    most even grid. A single tile is the first core's. `at` is called in each loop, and first outside all of them."""
+    blocks = [dims[d].blocks for d in loops]
+    counts = even_parts(blocks, cores) if parts is None else [parts[d] for d in loops]
+    assert math.prod(counts) <= cores, f"{counts} parts for {cores} cores"
+    assert cores == 1 or not loops or math.prod(counts) > 1, "every core would do everything"
+    with ExitStack() as stack:
+        if not loops and cores > 1:
+            stack.enter_context(on_first_core(k))
+        places = _places(k, counts)
+        at(Spot(-1, 1, k, cores - math.prod(counts) if loops else 0, cores))
+        for depth, (d, count, place) in enumerate(zip(loops, counts, places, strict=True)):
+            stack.enter_context(_open_tile(k, dims, d, count, place))
+            once = all(n <= count for n, count in zip(blocks[: depth + 1], counts, strict=False))
+            at(Spot(depth, 1 if once else 2, k, 0, cores))
+        yield
+
+
+def _places(k: KernelBuilder, counts: Sequence[int]) -> list[Affine]:
+    """Which part of each loop is the core's; those beyond the last are empty."""
+    shared = [depth for depth, count in enumerate(counts) if count > 1]
+    cells = k.grid(*(counts[depth] for depth in shared[1:])) if len(shared) > 1 else [k.core()] if shared else []
+    found = dict(zip(shared, cells, strict=True))
+    return [found.get(depth, Affine()) for depth in range(len(counts))]
+
+
+def even_parts(blocks: Sequence[int], cores: int) -> tuple[int, ...]:
+    """Parts of nested loops of so many tiles: the grid whose busiest core has the fewest, of outer loops rather than of
+    inner ones."""
+    if not blocks:
+        return ()
+    found: list[tuple[int, ...]] = []
+    for count in sorted({cores // n for n in range(1, cores + 1)}, reverse=True):
+        chunk = -(-blocks[0] // count)
+        count = -(-blocks[0] // chunk)
+        found.append((count, *even_parts(blocks[1:], cores // count)))
+    return min(found, key=lambda parts: math.prod(-(-n // p) for n, p in zip(blocks, parts, strict=True)))
+
+
+@contextmanager
+def _open_tile(k: KernelBuilder, dims: list[Dim], d: int, parts: int, place: Affine) -> Generator[None]:
+    """Opens the loop over the tiles of dimension d in the core's part, and sets its place and extent."""
     dim = dims[d]
-    chunk = -(-dim.blocks // cores) * dim.tile
-    first = k.core() * chunk if cores > 1 else Affine()
-    bound = k.clamp(dim.size - first, chunk) if cores > 1 else dim.size
+    chunk = -(-dim.blocks // parts) * dim.tile
+    first = place * chunk if parts > 1 else Affine()
+    bound = k.clamp(dim.size - first, chunk) if parts > 1 else dim.size
     with k.loop(bound, step=dim.tile) as index:
         start = first + index
         extent = dim.tile if dim.size % dim.tile == 0 else k.clamp(dim.size - start, dim.tile)

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 
 from ...dialects import tile
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
 from .chunked import tile_in_chunks
-from .space import Space, balanced, flat_arguments, on_first_core, open_tile, vector_space
+from .space import Space, balanced, flat_arguments, open_tiles, vector_space
 
 _GRAIN = 16384
 """Bytes of a tile below which it is not cut further only to have more tiles (a transfer's fixed cost is a few hundred
@@ -63,13 +62,7 @@ def _build(name: str, region: Region, space: Space, tiles: Sequence[int], cores:
     inputs, outputs = flat_arguments(k, region)
     loops = [d for d, (size, tile_size) in enumerate(zip(space.sizes, tiles, strict=True)) if tile_size < size]
     body = Body(k, space.full, space.groups, [Dim(s, t, Affine(), s) for s, t in zip(space.sizes, tiles, strict=True)])
-    with ExitStack() as stack:
-        if not loops and cores > 1:
-            stack.enter_context(on_first_core(k))
-        _load_at(body, region, inputs, loops, -1)
-        for depth, d in enumerate(loops):
-            stack.enter_context(open_tile(k, body.dims, d, cores if depth == 0 else 1))
-            _load_at(body, region, inputs, loops, depth)
+    with open_tiles(k, body.dims, loops, cores, at=lambda spot: _load_at(body, region, inputs, loops, spot.depth)):
         body.emit(region.ops, region.results)
         for value, buffer in zip(region.results, outputs, strict=True):
             body.store(value, buffer)

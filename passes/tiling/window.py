@@ -9,7 +9,6 @@ for image, row block, column block, channel block:
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...dialects import tile
@@ -20,7 +19,7 @@ from ...runtime.expr import LEVELS
 from .body import Body, Dim, Held, Machine, Region, first_fitting
 from .contraction import maybe_loop, upto
 from .geometry import Image
-from .space import balanced, flat_arguments, on_first_core, open_tile
+from .space import balanced, flat_arguments, open_tiles
 
 UNROLLED = 64
 """Most taps that are instructions of their own; of more, the rows are a loop."""
@@ -157,11 +156,7 @@ class _Pool:
         self.dims = [Dim(size, part, Affine(), part) for size, part in sizes]
         loops = [d for d in range(4) if self.dims[d].blocks > 1]
         body = Body(k, shape(op.results[0]), [(0,), (1,), (2,), (3,)], [])
-        with ExitStack() as stack:
-            if not loops and self.cores > 1:
-                stack.enter_context(on_first_core(k))
-            for depth, d in enumerate(loops):
-                stack.enter_context(open_tile(k, self.dims, d, self.cores if depth == 0 else 1))
+        with open_tiles(k, self.dims, loops, self.cores):
             body.dims = list(self.dims)
             for value in self.region.arguments:
                 if value is not op.operands[0] or any(value in other.operands for other in rest):

@@ -59,3 +59,24 @@ tile.kernel @matrices() {
   // CHECK-NEXT: npu.move dst=%a src=%u n1=16 n2=20 esize=2 d1=128 s1=40
   tile.move %a["0" : 64, 1], %u["0" : 20, 1] extents ["16", "20"]
 }
+
+// Coordinates of the core are in the registers behind the arguments, which a later grid takes again.
+// CHECK-LABEL: npu.kernel @grids(gm, gm)
+tile.kernel @grids(%x: !tile.buffer<64x64xf16, gm>, %y: !tile.buffer<64x64xf16, gm>) {
+  // CHECK-NEXT: npu.div rd=2 a=core b=8 slot=[[GRID:[0-9]+]]
+  // CHECK-NEXT: npu.div rd=3 a=core b=2 slot=[[GRID]]
+  // CHECK-NEXT: npu.mod rd=3 a=r3 b=4 slot=[[GRID]]
+  // CHECK-NEXT: npu.mod rd=4 a=core b=2 slot=[[GRID]]
+  %i, %j, %k = tile.grid 4, 2
+  %t = tile.alloc : !tile.buffer<64xf16, ub>
+  // CHECK: npu.loop count=clamp(64 - 16*r2, 16) step=4
+  tile.for %m = 0 to "clamp(64 - 16*i0, 16)" step 4 at (%i) {
+    // CHECK-NEXT: npu.load dst=%t space=ub src=512*i0 + r0 + 2048*r2 + 32*r3 + 16*r4 n4=8 esize=2
+    tile.load %t["0" : 1], %x["64*i0 + 1024*i1 + 16*i2 + 8*i3" : 1] extents ["8"] at (%m, %i, %j, %k)
+  }
+  // CHECK: npu.div rd=2 a=core b=2
+  // CHECK-NEXT: npu.mod rd=3 a=core b=2
+  %p, %q = tile.grid 2
+  // CHECK-NEXT: npu.store dst=r1 + 64*r2 + 128*r3 src=%t
+  tile.store %y["32*i0 + 64*i1" : 1], %t["0" : 1] extents ["8"] at (%p, %q)
+}

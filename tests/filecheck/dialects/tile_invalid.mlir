@@ -298,3 +298,19 @@ tile.kernel @k(%x: !tile.buffer<64x64xf16, gm>, %y: !tile.buffer<64x64xf16, gm>)
   %w = tile.alloc : !tile.buffer<16x16xi32, ub>
   tile.reduce %w["0" : 1, 0, 0], %w["0" : 16, 1, 0], %v["0" : 1] extents ["16", "16", "1"] fields {fn = "sum"}
 }
+
+// -----
+
+// CHECK: tile.grid: there is a size for each coordinate but the first, 1 or more (found [0])
+tile.kernel @k() {
+  %i, %j = tile.grid 0
+}
+
+// -----
+
+// CHECK: tile.grid: a grid stands outside all loops
+tile.kernel @k() {
+  tile.for %m = 0 to "4" step 1 {
+    %i, %j = tile.grid 2
+  }
+}

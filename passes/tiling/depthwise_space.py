@@ -1,0 +1,234 @@
+"""The schedules of a depthwise convolution: panels of image rows and channels, tiles of pixels, steps of the cube.
+
+Its weights are few: all of them stand in L1, and in L0B unless they do not fit. One step multiplies some groups of 16
+channels by all of their taps, or one group by a run of them.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.tile import SIZES
+from ...runtime.expr import LEVELS
+from ...runtime.isa import Engine
+from ...runtime.replay import Nest
+from ...runtime.target import Target
+from .convolution import load_panel
+from .geometry import Image, panel_heights
+from .schedule import (
+    PARTS,
+    PORT,
+    Choices,
+    Column,
+    Epilogue,
+    Estimate,
+    Rates,
+    Shares,
+    Table,
+    Work,
+    ceil,
+    fitting,
+    longest,
+    number,
+    search,
+    share_out,
+    shares,
+    tile_sizes,
+    total,
+    working,
+)
+from .space import balanced
+
+GROUP = 16
+"""Channels that one block of `mma_dw` takes."""
+
+
+class Cut(NamedTuple):
+    """Output rows of a panel; pixels and channels of a tile; channels and taps of a step; `resident`: all
+    weights stand in L0B."""
+
+    rows: int
+    m0: int
+    n0: int
+    g0: int
+    taps: int
+    resident: bool
+    parts_0: int = 1
+    parts_1: int = 1
+    parts_2: int = 1
+
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        """Into how many parts images, output rows and channels are shared out over the cores."""
+        return self.parts_0, self.parts_1, self.parts_2
+
+    def loops(self, image: Image) -> tuple[str, ...]:
+        """The loops over panels, from the outside; a loop of one trip is none."""
+        trips = {"b": image.batch, "r": -(-image.oh // self.rows), "n": -(-image.channels // self.n0)}
+        return tuple(d for d, count in trips.items() if count > 1)
+
+    def even(self, image: Image) -> bool:
+        """Whether all steps have the same groups."""
+        blocks, groups = -(-image.channels // GROUP), self.g0 // GROUP
+        return self.n0 // GROUP % groups == 0 and blocks % groups == 0
+
+
+def lattice(image: Image, r: Rates, cores: int, epilogue: Epilogue) -> Table:
+    """All cuts whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Cut`; each shared
+    out in the one way that suits its tiles best."""
+    target = r.target
+    cuts: list[tuple[int, ...]] = []
+    for rows in panel_heights(image):
+        sizes = [m for m in tile_sizes(rows * image.ow, 512) if not image.two_bounds(rows, m)]
+        for n0 in tile_sizes(image.channels, 512):
+            for m0 in sizes:
+                if 8 * m0 * n0 <= target.l0c_bytes and m0 * n0 * epilogue.ub <= target.ub_bytes:
+                    cuts += [(rows, m0, n0, *step) for step in _steps(image, m0, n0, target)]
+    table = np.array([(*cut, resident) for cut in cuts for resident in (1, 0)], np.int64).reshape(-1, 6)
+    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Cut._fields[:6])}
+    t |= splits(image, t, r, cores, epilogue)
+    fed = np.where(t["resident"] == 1, image.depth, 2 * t["taps"] * t["g0"]) * r.esize
+    legal, need = (levels(image, t) <= LEVELS) & (fed <= target.l0b_bytes), l1_need(image, t)
+    keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
+    return {name: column[keep] for name, column in t.items()}
+
+
+def _steps(image: Image, m0: int, n0: int, target: Target) -> Iterator[tuple[int, int]]:
+    """(channels, taps) of the steps of a tile: as long as L0A holds two, and shorter."""
+    most = target.l0a_bytes // (2 * m0 * GROUP * SIZES[image.dtype])
+    blocks, width = -(-image.channels // GROUP), n0 // GROUP
+    if most < image.taps:
+        if most:
+            yield GROUP, balanced(image.taps, most)
+        return
+    most = min(most // image.taps, width)
+    for groups in sorted({balanced(width, g) for g in (most, max(1, most // 2), 1)}):
+        # A step ends with its tile, or with the image: no field has two bounds.
+        whole = width >= blocks or (blocks % width == 0 and image.channels % GROUP == 0)
+        if whole or (width % groups == 0 and blocks % groups == 0):
+            yield groups * GROUP, image.taps
+
+
+def levels(image: Image, t: Table) -> Column:
+    """Loops that nest."""
+    count = np.full_like(t["m0"], image.batch > 1)
+    count += t["rows"] < image.oh
+    count += t["n0"] < image.channels
+    count += t["m0"] < t["rows"] * image.ow
+    count += t["g0"] < t["n0"]
+    count += t["taps"] < image.taps
+    return count
+
+
+def splits(image: Image, t: Table, r: Rates, cores: int, e: Epilogue) -> Table:
+    """How the panels are shared out over the cores, as columns."""
+
+    def cost(share: Shares, active: Column) -> Column:
+        """What the busiest core takes by its busiest engine."""
+        b, oh, n = share
+        rows, size = np.minimum(t["rows"], oh), b * oh * image.ow * n
+        moved = b * image.loaded_rows(oh, ceil(oh, rows)) * image.w * n * r.esize
+        moved = moved + size * (sum(e.whole) + sum(e.results))
+        cube = b * ceil(oh * image.ow, r.target.cube_m) * ceil(n, GROUP) * image.taps * r.block
+        return longest(r, e, size, cube, moved / r.bandwidth(active))
+
+    found = share_out((image.batch, image.oh, image.channels), (1, t["rows"], t["n0"]), cores, cost)
+    return {name: found[:, i] for i, name in enumerate(PARTS)}
+
+
+def l1_need(image: Image, t: Table) -> Column:
+    """Bytes in L1: panels twice, unless a core has one; the weights."""
+    b, oh, n = shares((image.batch, image.oh, image.channels), (1, t["rows"], t["n0"]), t)
+    once = (b == 1) & (oh <= t["rows"]) & (n <= t["n0"])
+    panel = image.panel_rows(t["rows"]) * image.w * np.minimum(t["n0"], image.channels)
+    return (panel * np.where(once, 1, 2) + image.depth) * SIZES[image.dtype]
+
+
+def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
+    """What the busiest core's engines do."""
+    g, es = r.target, r.esize
+    b, oh, n = share
+    rows, n0 = np.minimum(t["rows"], oh), np.minimum(t["n0"], n)
+    panels, nn = b * ceil(oh, rows) * ceil(n, n0), ceil(n, n0)
+    m, nm = oh * image.ow, ceil(oh, rows) * ceil(rows * image.ow, t["m0"])
+    tiles = b * nm * nn
+    steps = tiles * ceil(n0, t["g0"]) * ceil(image.taps, t["taps"])
+    products = b * ceil(n, GROUP) * image.taps
+    cube = products * ceil(m, g.cube_m) * r.block + steps * g.fixed_mma
+    kept = image.depth * es
+    weights = np.where(t["resident"] == 1, kept, tiles * ceil(n0, GROUP) * image.taps * GROUP * es)
+    fixed = np.where(t["resident"] == 1, steps + 1, 2 * steps) * g.fixed_feed
+    feed = products * GROUP * es * m / g.feed_a_bytes + weights / g.feed_b_bytes + fixed
+    first = image.panel_rows(rows) * image.w * n0 * es + kept
+    halo = 1.0 + ((t["rows"] < image.oh) & (image.pads[0] > 0))
+    l1, ub = l1_need(image, t), t["m0"] * t["n0"] * e.ub
+    loaded = b * image.loaded_rows(oh, ceil(oh, rows)) * image.w * n * es
+    sizes, none = (image.batch, image.oh, image.channels), np.zeros_like(n)
+    cores = working(t, sizes, (1, t["rows"], t["n0"]), share, none, none, loaded + b * m * n * e.moved)
+    transfers, traffic = halo * panels + 1, loaded + kept
+    work = Work(b * m * n, tiles, cube, feed, traffic, transfers, first, l1, ub, cores)
+    return total(r, e, work)
+
+
+def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
+    """The loop nest of the cuts that have the structure of `cut`, as `depthwise` emits it."""
+    g = r.target
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps", *PORT)
+    loops = cut.loops(image)
+    here = {"b": number(1), "r": number(image.oh), "n": number(image.channels)}
+    block, kept = GROUP * r.esize, image.depth * r.esize
+    with ExitStack() as stack:
+        weights = b0 = nest.buffer()
+        r.load(nest, weights, (), number(image.depth))
+        if cut.resident:
+            b0 = nest.buffer()
+            nest.op(Engine.FEED, g.fixed_feed, kept / g.feed_b_bytes, (), (weights,), (b0,))
+        for d in loops:
+            here[d] = stack.enter_context(nest.loop(d, {"b": 1, "r": "rows", "n": "n0"}[d]))
+        panel, rows = nest.buffer(), here["r"] if "r" in loops else None
+        if "n" in loops:
+            load_panel(nest, r, image, panel, rows, (number(image.w),), here["n"])
+        else:
+            load_panel(nest, r, image, panel, rows, (), number(image.w * image.channels))
+        m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
+        loaded = e.loads(nest, r, m, here["n"])
+        acc = nest.buffer()
+        with nest.loop("n", "g0", here["n"]) as c, nest.loop(image.taps, "taps") as taps:
+            groups, blocks = c.blocks(GROUP), m.blocks(g.cube_m)
+            a0 = nest.buffer()
+            cost = g.cube_m * block / g.feed_a_bytes
+            nest.op(Engine.FEED, g.fixed_feed, cost, (blocks, groups, taps), (panel,), (a0,))
+            if not cut.resident:
+                b0 = nest.buffer()
+                nest.op(Engine.FEED, g.fixed_feed, block / g.feed_b_bytes, (groups, taps), (weights,), (b0,))
+            nest.op(Engine.CUBE, g.fixed_mma, r.block, (blocks, groups, taps), (a0, b0), (acc,))
+        e.emit(nest, r, acc, loaded, m, here["n"])
+    return nest
+
+
+def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Choices:
+    """All cuts."""
+    r = Rates(target, image.dtype)
+    t = lattice(image, r, cores, epilogue)
+    sizes = (image.batch, image.oh, image.channels)
+    share = shares(sizes, (1, t["rows"], t["n0"]), t)
+    found = estimate(image, t, share, r, epilogue)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), *r.port(found.cores)], 1)
+    rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
+    flags = np.stack([t["rows"] < image.oh, t["n0"] < image.channels, t["resident"]], 1)
+    code: NDArray[np.int64] = flags.astype(np.int64) @ np.array([4, 2, 1])
+
+    def nest(row: int) -> Nest:
+        return nest_of(image, Cut._make(int(v) for v in rows[row]), r, epilogue)
+
+    return Choices(rows, found, code, values, nest)
+
+
+def schedules(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:
+    """Cuts, best first."""
+    c = choices(image, target, cores, epilogue)
+    for row in search(c, target):
+        yield Cut._make(int(v) for v in c.schedules[row])

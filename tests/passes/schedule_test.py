@@ -1,0 +1,236 @@
+"""The search for schedules: what it ranks by agrees with the timing, and whatever it can choose is right."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import levels
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from schedules import choices_of, cycles, replayed, scheduled, searched_by, searched_kernels
+
+from stepwell.driver.compilation import advance, options_of
+from stepwell.passes.tiling.body import Machine, Region
+from stepwell.passes.tiling.schedule import Choices, search
+from stepwell.runtime.isa import Engine
+from stepwell.runtime.replay import Nest, replay
+from stepwell.runtime.target import Target
+
+CONV = """func.func @main(%x: tensor<{b}x{c}x{h}x{w}xf32>, %f: tensor<{n}x{cg}x{kh}x{kw}xf32>, %r: tensor<{n}xf32>)
+    -> tensor<{b}x{n}x{oh}x{ow}xf32> {{
+  %0 = graph.conv %x, %f, %r {{kernel = [{kh}, {kw}], strides = [{s}, {s}], pads = [{p}, {p}, {p}, {p}],
+    dilations = [1, 1], groups = {groups}}} : (tensor<{b}x{c}x{h}x{w}xf32>, tensor<{n}x{cg}x{kh}x{kw}xf32>,
+    tensor<{n}xf32>) -> tensor<{b}x{n}x{oh}x{ow}xf32>
+  %1 = graph.{act} %0 : (tensor<{b}x{n}x{oh}x{ow}xf32>) -> tensor<{b}x{n}x{oh}x{ow}xf32>
+  func.return %1 : tensor<{b}x{n}x{oh}x{ow}xf32>
+}}
+"""
+PRODUCT = """func.func @main(%a: tensor<{b}x{m}x{k}xf32>, %w: tensor<{batch}{k}x{n}xf32>, %r: tensor<{b}x{m}x{n}xf32>)
+    -> tensor<{b}x{m}x{n}xf32> {{
+  %0 = graph.matmul %a, %w : (tensor<{b}x{m}x{k}xf32>, tensor<{batch}{k}x{n}xf32>) -> tensor<{b}x{m}x{n}xf32>
+  %1 = graph.add %0, %r : (tensor<{b}x{m}x{n}xf32>, tensor<{b}x{m}x{n}xf32>) -> tensor<{b}x{m}x{n}xf32>
+  func.return %1 : tensor<{b}x{m}x{n}xf32>
+}}
+"""
+KINDS = ("product", "convolution", "depthwise")
+
+
+def text_of(kind: str, random: Random, large: bool) -> str:
+    """A program of one searched kernel of random sizes."""
+    head = f"// RUN-LEVELS: seed={random.randrange(99)}; precision=fp16; tolerance=4\n"
+    scale = 4 if large else 1
+    if kind == "product":
+        b, m = random.choice([1, 1, 3]), random.choice([1, 33, 70, 128])
+        n, k = random.choice([17, 64, 150]) * scale, random.choice([20, 64, 300, 2100 if large else 128])
+        return head + PRODUCT.format(b=b, m=m, n=n, k=k, batch=random.choice(["", f"{b}x"]))
+    size, s, p = random.choice([3, 5]), random.choice([1, 2]), random.choice([0, 1])
+    h, w, c = random.choice([9, 14]) * scale, random.choice([7, 12]) * scale, random.choice([16, 24, 40, 64])
+    n = c if kind == "depthwise" else random.choice([16, 33, 96])
+    groups, cg = (c, 1) if kind == "depthwise" else (1, c)
+    oh, ow = ((x + 2 * p - size) // s + 1 for x in (h, w))
+    sizes = {"c": c, "cg": cg, "n": n, "groups": groups, "h": h, "w": w, "oh": oh, "ow": ow, "kh": size, "kw": size}
+    return head + CONV.format(b=random.choice([1, 1, 2]), s=s, p=p, act=random.choice(["relu", "hardswish"]), **sizes)
+
+
+def program(folder: Path, text: str) -> levels.Program:
+    path = folder / "random.mlir"
+    path.write_text(text)
+    return levels.Program.read(path)
+
+
+def one_region(folder: Path, text: str, target: Target) -> Region:
+    work = program(folder, text).start()
+    work.ctx.target = target
+    advance(work, "graph", options_of("fp16", None, {}))
+    ((_, region),) = searched_kernels(work)
+    return region
+
+
+def odd_target() -> Target:
+    """Numbers that no shipped target has."""
+    table = Target.load("edge").to_dict()
+    table |= {"l1_bytes": 300_000, "l0a_bytes": 24_576, "l0c_bytes": 98_304, "ub_bytes": 150_000, "queue_depth": 20}
+    table |= {"gm_port": 70.0, "gm_path": 50.0, "feed_a_bytes": 300.0, "fixed_load": 90, "fixed_feed": 30, "cube_n": 32}
+    return Target.of(table, "odd")
+
+
+TARGETS = {"tiny": Target.load("tiny"), "edge": Target.load("edge"), "odd": odd_target()}
+
+
+def sampled(region: Region, machine: Machine, c: Choices, random: Random, count: int) -> NDArray[np.float64]:
+    """[schedules, 3]: of random schedules that fit: replay, timing, timing and handicap."""
+    rows = random.sample(range(len(c.schedules)), min(count, len(c.schedules)))
+    kernels = ((row, scheduled(region, machine, row)) for row in rows)
+    timed = [(row, cycles(kernel, machine)) for row, kernel in kernels if kernel]
+    return np.array([(replayed(c, row, machine), took, took + c.found.handicap[row]) for row, took in timed])
+
+
+def picked(region: Region, machine: Machine, c: Choices) -> float:
+    """Cycles and handicap of the kernel that the search chooses."""
+    kernels = ((row, scheduled(region, machine, row)) for row in search(c, machine.target))
+    row, kernel = next((row, kernel) for row, kernel in kernels if kernel)
+    return cycles(kernel, machine) + float(c.found.handicap[row])
+
+
+def rank_agreement(pairs: NDArray[np.float64]) -> float:
+    """Correlation of the ranks."""
+    ranks = pairs.argsort(0).argsort(0)
+    return float(np.corrcoef(ranks[:, 0], ranks[:, 1])[0, 1])
+
+
+class Bounds(NamedTuple):
+    """How far replay may be from the timing, as a logarithm, over the schedules of one kernel."""
+
+    median: float
+    worst: float
+    rank: float
+    """Correlation of the ranks, at least, median over kernels."""
+    lost: float
+    """Cycles and handicap of what is picked over those of the best of a sample, median over kernels."""
+    most_lost: float
+
+
+ALONE = Bounds(median=0.05, worst=0.2, rank=0.95, lost=1.01, most_lost=1.03)
+SHARED = Bounds(median=0.15, worst=0.4, rank=0.9, lost=1.02, most_lost=1.2)
+"""Of several cores, whose transfers delay each other in ways that one core does not show."""
+
+
+def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: int) -> None:
+    """Replay and timing of random schedules of random kernels, by ratio and by rank; and none of those schedules is
+    much better than the one that is picked."""
+    random, machine = Random(f"{name} {kind} {cores}"), Machine(replace(TARGETS[name], cores=cores), cores)
+    bounds, lost, ranks = ALONE if cores == 1 else SHARED, list[float](), list[float]()
+    while len(lost) < kernels:
+        region = one_region(folder, text_of(kind, random, name != "tiny"), machine.target)
+        c, _ = choices_of(region, machine)
+        pairs = sampled(region, machine, c, random, count)
+        if len(pairs) < 10:
+            continue
+        off = np.log(pairs[:, 0] / pairs[:, 1])
+        assert abs(np.median(off)) < bounds.median
+        assert np.abs(off).max() < bounds.worst
+        ranks.append(rank_agreement(pairs))
+        lost.append(picked(region, machine, c) / pairs[:, 2].min())
+    assert np.median(ranks) > bounds.rank
+    assert np.median(lost) < bounds.lost
+    assert max(lost) < bounds.most_lost
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", TARGETS)
+def test_replay_agrees_with_the_timing(tmp_path: Path, name: str, kind: str) -> None:
+    agree(tmp_path, name, kind, cores=1, kernels=2, count=16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cores", [1, 2, 4])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", TARGETS)
+def test_replay_agrees_with_the_timing_of_many(tmp_path: Path, name: str, kind: str, cores: int) -> None:
+    agree(tmp_path, name, kind, cores, kernels=5, count=40)
+
+
+def right(folder: Path, name: str, kind: str, seed: int) -> None:
+    """A random schedule of a random kernel gives the bits of the graph at all levels, and is clean."""
+    random = Random(f"{kind} {seed}")
+    run, work = levels.run_graph(program(folder, text_of(kind, random, name != "tiny")), "fp16")
+    with searched_by(lambda c, target: random.sample(range(len(c.schedules)), len(c.schedules))):
+        levels.run_target(run, work, name, random.choice([1, 2, Target.load(name).cores]), "fp16")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", Target.shipped())
+def test_any_schedule_is_right(tmp_path: Path, name: str, kind: str) -> None:
+    right(tmp_path, name, kind, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", Target.shipped())
+def test_any_schedule_of_many_is_right(tmp_path: Path, name: str, kind: str, seed: int) -> None:
+    right(tmp_path, name, kind, seed)
+
+
+# replay ---------------------------------------------------------------------------------------------------------------
+def alone(nest: Nest, values: list[float], target: Target) -> float:
+    """Cycles of one candidate."""
+    (found,), _ = replay(nest, np.array([values]), np.zeros((1, len(Engine))), np.zeros(1), np.zeros(1), target)
+    return float(found)
+
+
+def stream(slots: int) -> Nest:
+    """Load and compute, over a buffer of so many slots."""
+    nest = Nest("trips", "load", "work")
+    with nest.loop("trips", 1):
+        tile = nest.buffer(slots)
+        nest.op(Engine.LOAD, 0, "load", writes=(tile,))
+        nest.op(Engine.VECTOR, 0, "work", reads=(tile,))
+    return nest
+
+
+def test_two_slots_overlap_and_one_does_not() -> None:
+    target = replace(Target.load("edge"), fixed_sync=0)
+    assert alone(stream(1), [100, 500, 700], target) == pytest.approx(100 * (500 + 700), rel=0.01)
+    assert alone(stream(2), [100, 500, 700], target) == pytest.approx(500 + 100 * 700, rel=0.01)
+
+
+def test_what_does_not_fit_the_queue_is_issued_late() -> None:
+    """A slow engine with a short queue stops the sequencer, and with it all others."""
+    nest = Nest("trips")
+    with nest.loop("trips", 1):
+        nest.op(Engine.CUBE, 0, 1000)
+        nest.op(Engine.VECTOR, 0, 10)
+    last = Nest("trips")
+    with last.loop("trips", 1):
+        last.op(Engine.CUBE, 0, 1000)
+    last.op(Engine.VECTOR, 0, 5000)
+    target = replace(Target.load("edge"), queue_depth=8)
+    assert alone(nest, [20], target) == pytest.approx(20_000, rel=0.01)
+    assert alone(last, [20], target) == pytest.approx(20_000, rel=0.01)  # begins when the 12th product does
+    assert alone(last, [8], target) == pytest.approx(8_000, rel=0.01)
+
+
+def test_a_load_and_a_store_share_the_port() -> None:
+    nest = Nest("trips", "crowd")
+    with nest.loop("trips", 1):
+        nest.op(Engine.LOAD, 0, 100, port="crowd")
+        nest.op(Engine.STORE, 0, 100, port="crowd")
+    target = Target.load("edge")
+    assert alone(nest, [50, 0], target) == pytest.approx(50 * 100, rel=0.02)
+    assert alone(nest, [50, 1], target) == pytest.approx(50 * 200, rel=0.05)
+
+
+def test_a_candidate_that_cannot_be_best_is_left_out() -> None:
+    values = np.array([[100.0, 500, 700], [100, 500, 900], [100, 500, 600]])
+    busy, none = np.zeros((3, len(Engine))), np.zeros(3)
+    busy[:, Engine.VECTOR] = [70_000, 90_000, 60_000]
+    target = Target.load("edge")
+    found, left = replay(stream(2), values, busy, busy.max(1), none, target, budget=10_000)
+    assert np.isfinite(found).tolist() == [True, False, True]
+    assert 0 < left < 10_000
+    found, left = replay(stream(2), values, busy, busy.max(1), none, target, budget=1)
+    assert np.isfinite(found).tolist() == [True, False, False]
+    assert left < 0
