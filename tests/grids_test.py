@@ -7,6 +7,7 @@ from random import Random
 
 import levels
 import pytest
+from chips import chip
 
 from stepwell.dialects.tile import GridOp, KernelOp
 from stepwell.driver.compilation import Compilation, advance, options_of
@@ -52,7 +53,7 @@ def test_kernels_have_grids(tmp_path: Path) -> None:
     path.write_text(random_program(Random(1), 1))
     _, work = levels.run_graph(levels.Program.read(path), "fp16")
     tiled = Compilation(work.module, work.origin)
-    tiled.ctx.target = levels.target_of("tiny", 32)
+    tiled.ctx.target = chip("tiny", 32)
     advance(tiled, "tile", options_of("fp16", 32, {}))
     kernels = [op for op in tiled.module.ops if isinstance(op, KernelOp)]
     assert any(isinstance(op, GridOp) for kernel in kernels for op in kernel.body.block.ops)
