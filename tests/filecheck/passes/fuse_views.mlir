@@ -13,8 +13,8 @@ builtin.module {
   // CHECK-NEXT:      graph.yield
   // CHECK:         func.return
   // TILE-LABEL: tile.kernel @k0
-  // TILE:         tile.load {{.*}}, %0["16*i0" : 64, 1]
   // TILE:         tile.load {{.*}}, %1["16*i0" : 64, 1]
+  // TILE:         tile.load {{.*}}, %0["16*i0" : 64, 1]
   // TILE:         tile.store %2["32*i0" : 128, 1]
   func.func @heads(%q: tensor<1x32x4x16xf16>, %k: tensor<1x32x4x16xf16>) -> tensor<1x32x4x32xf16> {
     %0 = graph.transpose %q {perm = [0, 2, 1, 3]} : (tensor<1x32x4x16xf16>) -> tensor<1x4x32x16xf16>

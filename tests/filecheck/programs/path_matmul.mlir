@@ -17,38 +17,35 @@
 
 // TILE:      graph.launch @k0(%x, %y, %z)
 // TILE:      tile.kernel @k0
-// TILE:        tile.alloc : !tile.buffer<37x64xf16, l1>
-// TILE-NEXT:   tile.load {{.*}} extents ["37", "50"]
-// TILE-NEXT:   tile.for {{.*}} = 0 to "20" step 16 {
-// TILE:          tile.load {{.*}} extents ["50", "clamp(20 - i0, 16)"]
-// TILE:          tile.for {{.*}} = 0 to "50" step 32 {
-// TILE:            tile.feed_a
-// TILE-NEXT:       tile.feed_b
-// TILE-NEXT:       tile.mma {{.*}} fields {init = "clamp(1 - i1, 1)"}
-// TILE-NEXT:     }
-// TILE:          tile.drain {{.*}} fields {act = "relu"}
-// TILE:          tile.map {{.*}} fields {fn = "add"}
-// TILE-NEXT:     tile.store
+// TILE:        tile.load {{.*}}, %1{{.*}} extents ["50", "20"]
+// TILE-NEXT:   tile.alloc : !tile.buffer<37x64xf16, l1>
+// TILE-NEXT:   tile.load {{.*}}, %0{{.*}} extents ["37", "50"]
+// TILE:        tile.for {{.*}} = 0 to "50" step 32 {
+// TILE:          tile.feed_a
+// TILE-NEXT:     tile.feed_b
+// TILE-NEXT:     tile.mma {{.*}} fields {init = "clamp(1 - i0, 1)"}
 // TILE-NEXT:   }
+// TILE:        tile.drain {{.*}} fields {act = "relu"}
+// TILE:        tile.map {{.*}} fields {fn = "add"}
+// TILE-NEXT:   tile.store
 
 // NPU:      npu.kernel @k0(gm, gm, gm, gm)
-// NPU:        npu.grant src=store dst=vector id=r30 n=2
 // NPU:        npu.load dst=r28 space=l1
+// NPU-NEXT:   npu.load {{.*}} space=l1
 // NPU-NEXT:   npu.set src=load dst=feed
-// NPU-NEXT:   npu.wait src=load dst=feed
-// NPU-NEXT:   npu.loop count=20 step=16 ring=1 {
-// NPU:          npu.wait src=load dst=feed
+// NPU:        npu.wait src=load dst=feed
+// NPU-NEXT:   npu.loop count=50 step=32 ring=1 {
 // NPU:          npu.feed_a
-// NPU:          npu.set src=feed dst=cube
-// NPU:          npu.wait src=feed dst=cube
+// NPU-NEXT:     npu.feed_b
+// NPU-NEXT:     npu.set src=feed dst=cube
+// NPU-NEXT:     npu.wait src=feed dst=cube
 // NPU-NEXT:     npu.mma
-// NPU:          npu.wait src=cube dst=drain
-// NPU:          npu.drain {{.*}} act=relu
-// NPU:          npu.wait src=drain dst=vector
-// NPU:          npu.vmap fn=add
-// NPU:          npu.wait src=vector dst=store
-// NPU-NEXT:     npu.store
-// NPU:        }
+// NPU:        npu.wait src=cube dst=drain
+// NPU-NEXT:   npu.drain {{.*}} act=relu
+// NPU:        npu.wait src=drain dst=vector
+// NPU-NEXT:   npu.vmap fn=add
+// NPU:        npu.wait src=vector dst=store
+// NPU-NEXT:   npu.store
 // NPU:        npu.wait src=store dst=vector
 
 builtin.module {
