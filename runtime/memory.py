@@ -20,8 +20,6 @@ Bytes = npt.NDArray[np.uint8]
 
 _LINE = 64
 """Host alignment of a memory; also the slack behind it, since vector instructions of the host may read past a row."""
-_RUN_BYTES = 48
-"""Scratch for a run of `im2col`, of which there is one for 4 columns at least."""
 _SCRATCH = 1 << 18
 _MAP_NORESERVE = 0x4000
 """Linux: pages count only once they are touched."""
@@ -77,7 +75,7 @@ class Memory:
     def _core(self) -> CoreMemory:
         t = self.target
         tokens, words = np.zeros(PAIRS, np.int64), np.zeros(layout.WORDS, np.int64)
-        scratch = _allocate(_SCRATCH + (t.l0a_bytes // 4 + 2) * _RUN_BYTES)
+        scratch = _allocate(_SCRATCH)
         l1, l0a, l0b, l0c, ub = (
             _allocate(size) for size in (t.l1_bytes, 7 * t.l0a_bytes, 7 * t.l0b_bytes, t.l0c_bytes, t.ub_bytes)
         )
