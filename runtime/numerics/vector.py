@@ -30,7 +30,7 @@ AREA = CHUNK * 8
 SCRATCH_BYTES = 5 * AREA
 F32 = i64(F32_CODE)
 N0, N1, N4, N8 = (i64(n) for n in (0, 1, 4, 8))
-WIDTH = i64(CHUNK)
+WIDTH, NARROW = i64(CHUNK), i64(16)
 WHERE = i64(FN.WHERE)
 
 
@@ -183,6 +183,8 @@ def vmap(
             ds1, as1, bs1, cs1 = ds0, as0, bs0, cs0
         elif ds0 == n1 * ds1 and as0 == n1 * as1 and bs0 == n1 * bs1 and cs0 == n1 * cs1:
             n1, n0 = n1 * n0, N1
+    if n2 < NARROW and n2 < n1:  # short rows: column by column
+        n1, ds1, as1, bs1, cs1, n2, ds2, as2, bs2, cs2 = n2, ds2, as2, bs2, cs2, n1, ds1, as1, bs1, cs1
     _vmap_rows(
         fn, i64(whole), n0, n1, n2, d, ds0, ds1, ds2, dt, a, as0, as1, as2, at, b, bs0, bs1, bs2, bt,
         c, cs0, cs1, cs2, ct, bimm, cimm, scratch, counters,
