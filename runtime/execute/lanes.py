@@ -61,9 +61,7 @@ def _put(b: Any, value: Any, target: Any) -> None:
     b.store(value, b.inttoptr(target, value.type.as_pointer()), align=4)
 
 
-def _by_type(
-    b: Any, kinds: Sequence[str], dtype: Any, emit: Callable[[str], Any], otherwise: Any = None
-) -> Any:
+def _by_type(b: Any, kinds: Sequence[str], dtype: Any, emit: Callable[[str], Any], otherwise: Any = None) -> Any:
     """What `emit` gives for the kind that `dtype` is at run time; `otherwise` for none."""
     done, before = b.append_basic_block("done"), b.block
     choice = b.switch(dtype, done)
@@ -131,9 +129,7 @@ def _emit_widen_box(kind: str) -> Callable[..., None]:
     return body
 
 
-def _widen_box(
-    typing_context: Any, dtype: Any, target: Any, ld: Any, source: Any, pitch: Any, m: Any, n: Any
-) -> Any:
+def _widen_box(typing_context: Any, dtype: Any, target: Any, ld: Any, source: Any, pitch: Any, m: Any, n: Any) -> Any:
     def code(context: Any, b: Any, signature: Any, args: Any) -> Any:
         def call(kind: str) -> None:
             body = _emit_widen_box(kind)

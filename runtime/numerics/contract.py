@@ -21,7 +21,7 @@ _types: Any = types
 BLOCK = 16  # columns are padded to it
 SEGMENT = 2048  # of k; `fold` adds the sums of segments
 
-# Of a register block, for 32 registers of 16 lanes, and 16 of 8 (or 4). There is one for each number of rows up to ROWS.
+# Of a register block, for 32 registers of 16 lanes, and 16 of 8 (or 4). Each number of rows up to ROWS has one.
 LANES, ROWS, COLUMNS = (16, 14, 2 * BLOCK) if jit.HAS_AVX512 else (8, 6, BLOCK) if jit.HAS_FMA else (4, 3, BLOCK)
 
 
@@ -178,9 +178,7 @@ def _make_taps(rows: int) -> Callable[[int, int, int, int, int, int, int], None]
     lda and ldc in bytes."""
     vector = _ir.VectorType(FLOAT, BLOCK)
 
-    def definition(
-        typing_context: Any, a: Any, lda: Any, b: Any, taps: Any, c: Any, ldc: Any, init: Any
-    ) -> Any:
+    def definition(typing_context: Any, a: Any, lda: Any, b: Any, taps: Any, c: Any, ldc: Any, init: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             def places(base: Any, pitch: Any) -> list[Any]:
                 starts = [builder.add(base, builder.mul(pitch, I64(i))) for i in range(rows)]
