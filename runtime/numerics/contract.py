@@ -117,14 +117,15 @@ def _make_block(element: Any, step: Callable[..., Any], most: int, columns: int)
     return jit.intrinsic(definition)
 
 
-N0, N1, N4, ROW_BLOCK = i64(0), i64(1), i64(4), i64(ROWS)
+N0, N1, N4 = (i64(n) for n in (0, 1, 4))
 WIDE, NARROW, PANEL = i64(COLUMNS), i64(BLOCK), i64(8 * BLOCK)
 
 
-def _make_gemm(element: Any, step: Callable[..., Any]) -> Any:
+def _make_gemm(element: Any, step: Callable[..., Any], most: int) -> Any:
     """Loops over register blocks of nearly equal heights; one row takes more columns to keep the fma units busy."""
-    wide, narrow = (_make_block(element, step, ROWS, c) for c in (COLUMNS, BLOCK))
+    wide, narrow = (_make_block(element, step, most, c) for c in (COLUMNS, BLOCK))
     panel = _make_block(element, step, 1, 8 * BLOCK)
+    row_block = i64(most)
 
     @jit.inline
     def single_row(a: int, b: int, ldb: int, c: int, k: int, n: int, init: int) -> None:
@@ -142,7 +143,7 @@ def _make_gemm(element: Any, step: Callable[..., Any]) -> Any:
         if m == N1:
             single_row(a, b, ldb, c, k, columns, init)
             return
-        count = (m + ROW_BLOCK - N1) // ROW_BLOCK
+        count = (m + row_block - N1) // row_block
         height = (m + count - N1) // max(count, N1)
         for j in range(N0, columns, WIDE):
             for i in range(N0, m, height):
@@ -155,8 +156,8 @@ def _make_gemm(element: Any, step: Callable[..., Any]) -> Any:
     return loops
 
 
-_gemm_f32 = _make_gemm(FLOAT, _fma)
-_gemm_i32 = _make_gemm(I32, _multiply_add)
+_gemm_f32 = _make_gemm(FLOAT, _fma, ROWS)
+_gemm_i32 = _make_gemm(I32, _multiply_add, min(ROWS, 6))
 
 
 @jit.kernel

@@ -127,7 +127,7 @@ def _short(dtype: int, stride: int) -> bool:
 def _direct_rows(
     fn: int, rows: int, n: int, d: int, ds1: int, dt: int, a: int, as1: int, at: int, b: int, bs1: int, bt: int, r: int
 ) -> int:
-    """Rows of a function of `DIRECT_MASK` by way of r; 0, with nothing written to d, if a result is NaN or overflows."""
+    """Rows of a function of `DIRECT_MASK` by way of r; 0, and d as it was, if a result is NaN or overflows."""
     largest = i32(0)
     for row in range(rows):
         found = apply_direct(fn, a + row * as1, i64(at == F16), b + row * bs1, i64(bt == F16), r + row * n * N4, n)
