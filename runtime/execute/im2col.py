@@ -9,6 +9,7 @@ from ..jit import inline, kernel
 from ..numerics.bits import bits_f32, f32, i32, load_i32, load_i64, store_i32
 from .core import L0A, L1, OK, SCRATCH, bad_value, box5, element_size, image, memory, positions, rows
 from .feeds import LANES, LAST_OPERAND, no_operand, widen_rows
+from .lanes import widen_line
 
 IM2COL = positions("im2col")
 F32, I8 = isa.DTYPES["f32"], isa.DTYPES["i8"]
@@ -28,8 +29,9 @@ def positive_quotient(a: int, b: int) -> int:
 
 
 @inline
-def widen_tap(record: int, target: int, ld: int, image: int, down: int, across: int, n: int, words: int) -> None:
-    """Column by column alike: n elements at the tap (down, across) of each pixel; `words` stand outside the image."""
+def widen_tap(record: int, target: int, ld: int, image: int, down: int, across: int, n: int, pad: int) -> None:
+    """Column by column alike: n elements (16, 4 or 1) at the tap (down, across) of each pixel; `pad` stands outside
+    the image."""
     dtype, row, pixel = load_i64(record, IM2COL.dtype), load_i64(record, IM2COL.row), load_i64(record, IM2COL.pixel)
     sh, sw, ow, h, w = (
         load_i64(record, IM2COL.sh),
@@ -40,27 +42,20 @@ def widen_tap(record: int, target: int, ld: int, image: int, down: int, across: 
     )
     left, m, m0 = across - load_i64(record, IM2COL.pw), load_i64(record, IM2COL.m), load_i64(record, IM2COL.m0)
     low, high = positive_quotient(-left, sw), positive_quotient(w - left, sw)  # pixels whose tap is inside
-    y, x, step = m0 // ow * sh - load_i64(record, IM2COL.ph) + down, m0 % ow, sw * pixel
+    y, x = m0 // ow * sh - load_i64(record, IM2COL.ph) + down, m0 % ow
     while m > 0:
-        stop = min(ow, x + m)
-        first = min(max(low, x), stop)
-        last = min(max(high, first), stop)
-        if y < 0 or y >= h:
-            first = last = stop
-        if first > x:
-            set_rows(target, ld, words, first - x, n)
-        if last > first:
-            source = image + y * row + (first * sw + left) * pixel
-            widen_rows(dtype, target + (first - x) * ld, ld, source, step, last - first, n)
-        if stop > last:
-            set_rows(target + (last - x) * ld, ld, words, stop - last, n)
-        target += (stop - x) * ld
-        m -= stop - x
+        count = min(ow - x, m)
+        first = max(low - x, 0)
+        last = max(high - x, first) if y >= 0 and y < h else first
+        source = image + y * row + (x * sw + left) * pixel
+        widen_line(dtype, n, target, ld, source, sw * pixel, count, first, last, pad)
+        target += count * ld
+        m -= count
         x, y = 0, y + sh
 
 
 @kernel
-def patches(record: int, target: int, ld: int, image: int, size: int, words: int, zeros: int) -> None:
+def patches(record: int, target: int, ld: int, image: int, size: int, pad: int, zeros: int) -> None:
     """Cuts the runs of columns k0 … k0 + k."""
     k, k0, c0, channels = (
         load_i64(record, IM2COL.k),
@@ -81,10 +76,11 @@ def patches(record: int, target: int, ld: int, image: int, size: int, words: int
         channel = block // (kh * kw) * c0 + c
         there = max(0, min(width, channels - channel))
         down, across = tap // kw * load_i64(record, IM2COL.dh), tap % kw * load_i64(record, IM2COL.dw)
-        run = target + 4 * column
-        if there > 0:  # a narrow run is read whole, since that is faster
-            n = width if width <= LANES else there
-            widen_tap(record, run, ld, image + channel * size, down, across, n, words)
+        run, source, j = target + 4 * column, image + channel * size, 0
+        while j < there:  # the last piece may be more than is there, since that is faster
+            n = LANES if width - j >= LANES else 4 if width - j >= 4 else 1
+            widen_tap(record, run + 4 * j, ld, source + j * size, down, across, n, pad)
+            j += n
         if there < width:
             set_rows(run + 4 * there, ld, zeros, m, width - there)
         column += width
@@ -153,14 +149,12 @@ def im2col(record: int, core: int) -> int:
     status = check(record, core, size)
     if status != OK:
         return status
-    words = load_i64(core, SCRATCH)
-    zeros, pad = words + 4 * LANES, padding(record, dtype)
+    zeros = load_i64(core, SCRATCH)
     for i in range(LANES):
-        store_i32(words, i, pad)
         store_i32(zeros, i, 0)
     target = image(core, L0A, load_i64(record, IM2COL.dst), size)
     source = memory(core, L1, load_i64(record, IM2COL.src)) - load_i64(record, IM2COL.row0) * load_i64(
         record, IM2COL.row
     )
-    patches(record, target, 4 * load_i64(record, IM2COL.ld), source, size, words, zeros)
+    patches(record, target, 4 * load_i64(record, IM2COL.ld), source, size, padding(record, dtype), zeros)
     return OK

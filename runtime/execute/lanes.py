@@ -2,6 +2,8 @@
 
 `widen_box(dtype, target, ld, source, pitch, m, n)` reads m rows of n elements, `pitch` bytes apart, and writes rows of
 words, `ld` bytes apart; floats become f32, integers i32. `widen1(dtype, target, source)` is one element.
+`widen_line(dtype, n, target, ld, source, step, count, first, last, pad)` writes `count` rows of n (16, 4 or 1) words:
+rows first … last - 1 hold the elements at source + row·step, the others the word `pad`.
 `finish(dtype, dst, pitch, c, ldc, bias, step, m, n, scale, low, high)` writes clip(c·scale + bias) as f16 or f32 and
 gives the largest bit pattern of a magnitude; NaN, and f16 that are infinite, are not what they should be. Bias is an
 f32 for each column, `step` bytes from 16 of them to the next. It may read 15 columns too many.
@@ -141,6 +143,41 @@ def _widen_box(typing_context: Any, dtype: Any, target: Any, ld: Any, source: An
     return _types.void(*(_types.int64,) * 7), code
 
 
+def _emit_widen_line(kind: str, lanes: int) -> Callable[..., None]:
+    """Without branches: a row outside reads its own place, and a mask drops what it read."""
+
+    def body(b: Any, target: Any, ld: Any, source: Any, step: Any, count: Any, first: Any, last: Any, pad: Any) -> None:
+        outside, inner = _repeated(b, b.trunc(pad, _I32), lanes), b.sub(last, first)
+        with cgutils.for_range(b, count, intp=_I64) as row:
+            to = b.add(target, b.mul(row.index, ld))
+            inside = b.icmp_unsigned("<", b.sub(row.index, first), inner)
+            at = b.select(inside, b.add(source, b.mul(row.index, step)), to)
+            mask = _repeated(b, b.sext(inside, _I32), lanes)
+            words = b.and_(_widen(b, kind, at, lanes), mask)
+            _put(b, b.or_(words, b.and_(outside, b.not_(mask))), to)
+        b.ret_void()
+
+    return body
+
+
+def _widen_line(
+    typing_context: Any, dtype: Any, n: Any, target: Any, ld: Any, source: Any, step: Any, count: Any, first: Any,
+    last: Any, pad: Any,
+) -> Any:  # fmt: skip
+    def code(context: Any, b: Any, signature: Any, args: Any) -> Any:
+        for lanes in (_LANES, 4, 1):
+
+            def call(kind: str, lanes: int = lanes) -> None:
+                name, body = f"stepwell.line.{kind}.{lanes}", _emit_widen_line(kind, lanes)
+                b.call(_function(b.module, name, _ir.VoidType(), [_I64] * 8, body), args[2:])
+
+            with b.if_then(b.icmp_signed("==", args[1], _I64(lanes))):
+                _by_type(b, SOURCES, args[0], call)
+        return context.get_dummy_value()
+
+    return _types.void(*(_types.int64,) * 10), code
+
+
 def _emit_finish(kind: str) -> Callable[..., None]:
     """One loop over vectors of 16 columns, then what is left of a row by way of a buffer."""
     size = _SIZES[kind]
@@ -203,10 +240,10 @@ def _finish(
     return _types.int64(*(_types.int64,) * 9, *(_types.float32,) * 3), code
 
 
-def _repeated(b: Any, value: Any) -> Any:
-    vector = _ir.VectorType(value.type, _LANES)
+def _repeated(b: Any, value: Any, lanes: int = _LANES) -> Any:
+    vector = _ir.VectorType(value.type, lanes)
     first = b.insert_element(_ir.Constant(vector, _ir.Undefined), value, _I32(0))
-    return b.shuffle_vector(first, first, _ir.Constant(_ir.VectorType(_I32, _LANES), [0] * _LANES))
+    return b.shuffle_vector(first, first, _ir.Constant(_ir.VectorType(_I32, lanes), [0] * lanes))
 
 
 def _largest(b: Any, vector: Any) -> Any:
@@ -275,6 +312,7 @@ def _set(typing_context: Any, target: Any, value: Any, length: Any) -> Any:
 
 widen1 = cast(Callable[[int, int, int], None], jit.intrinsic(_widen1))
 widen_box = cast(Callable[[int, int, int, int, int, int, int], None], jit.intrinsic(_widen_box))
+widen_line = cast(Callable[..., None], jit.intrinsic(_widen_line))
 finish = cast(Callable[..., int], jit.intrinsic(_finish))
 transpose16 = cast(Callable[[int, int, int], None], jit.intrinsic(_transpose))
 copy_bytes = cast(Callable[[int, int, int], None], jit.intrinsic(_copy))
