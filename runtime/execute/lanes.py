@@ -235,7 +235,8 @@ def _finish(
             kinds = [_I64] * 8 + [_FLOAT] * 3
             return b.call(_function(b.module, f"stepwell.finish.{kind}", _I64, kinds, _emit_finish(kind)), args[1:])
 
-        return _by_type(b, ("f16", "f32"), args[0], call, _I64(0))
+        kinds = ("f16", "f32") if jit.HAS_F16C else ("f32",)  # without it LLVM has no cast to f16
+        return _by_type(b, kinds, args[0], call, _I64(0))
 
     return _types.int64(*(_types.int64,) * 9, *(_types.float32,) * 3), code
 

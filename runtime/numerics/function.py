@@ -278,9 +278,9 @@ apply_f32: Apply = _make_apply(_types.float32, FLOAT, lambda row: row.real)
 apply_i64: Apply = _make_apply(_types.int64, I64, lambda row: row.whole)
 
 
-DIRECT = (FN.COPY, FN.ADD, FN.SUB, FN.MUL, FN.MAX, FN.MIN, FN.RELU)
-"""Functions so cheap that conversions and passes over memory are what they cost."""
-DIRECT_MASK = sum(1 << code for code in DIRECT) if jit.HAS_F16C else 0
+DIRECT = (FN.COPY, FN.ADD, FN.SUB, FN.MUL, FN.MAX, FN.MIN, FN.RELU) if jit.HAS_F16C else ()
+"""Functions so cheap that conversions and passes over memory are what they cost; none where LLVM cannot cast f16."""
+DIRECT_MASK = sum(1 << code for code in DIRECT)
 
 
 def _emit_direct(context: Any, module: Any, row: Implementation, halves: tuple[bool, ...], compiled: Any) -> Any:
