@@ -11,9 +11,11 @@ A store is saved as safetensors. Loading maps the file and reads nothing but its
 import hashlib
 import json
 import mmap
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
@@ -129,12 +131,21 @@ def digest(array: Array) -> str:
     return state.hexdigest()[:DIGITS]
 
 
+_mapped: "WeakValueDictionary[tuple[int, ...], mmap.mmap]" = WeakValueDictionary()
+"""Files that are mapped now, by device, inode, size and time of change."""
+
+
 def map_file(path: Path) -> memoryview:
-    """The bytes of a file, mapped read-only."""
+    """The bytes of a file, mapped read-only; all that need them share one mapping."""
     with path.open("rb") as file:
-        if path.stat().st_size == 0:
+        found = os.fstat(file.fileno())
+        if found.st_size == 0:
             return memoryview(b"")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        key = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        area = _mapped.get(key)
+        if area is None:
+            area = _mapped[key] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return memoryview(area)
 
 
 def _bytes(array: Array) -> memoryview:

@@ -128,9 +128,9 @@ def _whole(shapes: Shapes) -> Shapes:
 def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str) -> Compilation:
     ctx = CompileContext()
     source = Path(model) if isinstance(model, str) else model
-    module, weights = import_onnx(source, shapes=shapes)
+    proto, folder = read_model(source, mapped=True)
+    module, weights = import_onnx(proto, shapes=shapes, folder=folder)
     ctx.weights.update(weights)
-    proto, _ = read_model(source, mapped=True)
     file = str(source) if isinstance(source, Path) else "MODEL.onnx"
     sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in shapes.items()]
     command = " ".join(["stepwell-opt", quote(file), *sizes, "--target", quote(target)])

@@ -46,12 +46,16 @@ KNOWN_ONLY = ("Constant", "Shape", "Size")
 SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY}
 
 
-def import_onnx(source: Source, *, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[ModuleOp, WeightStore]:
+def import_onnx(
+    source: Source, *, shapes: Mapping[str, Sequence[int]] | None = None, folder: Path | None = None
+) -> tuple[ModuleOp, WeightStore]:
     """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
 
-    `shapes` gives the extents of the inputs that the model leaves open.
+    `shapes` gives the extents of the inputs that the model leaves open, `folder` the place of the external data of a
+    model that is no path.
     """
-    model, folder = read_model(source, mapped=True)
+    model, beside = read_model(source, mapped=True)
+    folder = folder or beside
     if model.functions:
         model = inline_local_functions(model)
     inputs, problems = read_inputs(model.graph, shapes or {})

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .numerics.convert import narrow_real
 from .numerics.dtype import DType
 from .plan import Tensor
 
@@ -43,6 +44,10 @@ def to_device(array: Array, dtype: DType) -> Array:
     """The array in a device type, by docs/numerics.md §3: rounded to nearest even, NaN canonical; always a copy."""
     if not dtype.is_float:
         return np.array(array, dtype.numpy, order="C")
+    if array.dtype == np.float32 and dtype is not DType.F32:  # many times faster than numpy
+        source, values = np.ascontiguousarray(array), np.empty(array.shape, dtype.numpy)
+        narrow_real(source.ctypes.data, values.ctypes.data, dtype.size, int(dtype), source.size, 0)
+        return values
     with np.errstate(all="ignore"):
         values = np.array(array, dtype.numpy, order="C")
     bits = values.view(np.uint32 if dtype is DType.F32 else np.uint16)

@@ -2,7 +2,9 @@
 
 import mmap
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -19,24 +21,33 @@ from .target import Target
 Bytes = npt.NDArray[np.uint8]
 
 _LINE = 64
-"""Host alignment of a memory; also the slack behind it, since vector instructions of the host may read past a row."""
-_RUN_BYTES = 48
-"""Scratch for a run of `im2col`, of which there is one for 4 columns at least."""
+"""Host alignment of a memory."""
+_SLACK = 4 * _LINE
+"""Bytes behind it, since vector instructions of the host may read past a row."""
 _SCRATCH = 1 << 18
+_LARGE = 1 << 21
+"""Bytes of a large page."""
 _MAP_NORESERVE = 0x4000
 """Linux: pages count only once they are touched."""
 
 
-def _global_memory(size: int) -> Bytes:
-    """Zeros whose pages exist once they are touched."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    return np.frombuffer(mmap.mmap(-1, max(size, 1), flags=flags), np.uint8)[:size]
-
-
-def _allocate(size: int) -> Bytes:
-    raw = np.empty(size + 4 * _LINE, np.uint8)
-    start = -raw.ctypes.data % _LINE
+def _zeros(size: int) -> Bytes:
+    """Memory whose pages exist once they are touched, large ones where the host has them."""
+    room = (size // _LARGE + 2) * _LARGE
+    area = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            area.madvise(mmap.MADV_HUGEPAGE)
+    raw = np.frombuffer(area, np.uint8)
+    start = -raw.ctypes.data % _LARGE
     return raw[start : start + size]
+
+
+def _allocate(sizes: Sequence[int]) -> list[Bytes]:
+    """Arrays side by side, so that few pages hold them."""
+    starts = [*accumulate((-(-size // _LINE) * _LINE + _SLACK for size in sizes), initial=0)]
+    area = _zeros(starts.pop())
+    return [area[start : start + size] for start, size in zip(starts, sizes, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -71,16 +82,14 @@ class Memory:
     cores: tuple[CoreMemory, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gm", _global_memory(self.gm_size))
+        object.__setattr__(self, "gm", _zeros(self.gm_size))
         object.__setattr__(self, "cores", tuple(self._core() for _ in range(self.target.cores)))
 
     def _core(self) -> CoreMemory:
         t = self.target
         tokens, words = np.zeros(PAIRS, np.int64), np.zeros(layout.WORDS, np.int64)
-        scratch = _allocate(_SCRATCH + (t.l0a_bytes // 4 + 2) * _RUN_BYTES)
-        l1, l0a, l0b, l0c, ub = (
-            _allocate(size) for size in (t.l1_bytes, 7 * t.l0a_bytes, 7 * t.l0b_bytes, t.l0c_bytes, t.ub_bytes)
-        )
+        sizes = t.l1_bytes, 7 * t.l0a_bytes, 7 * t.l0b_bytes, t.l0c_bytes, t.ub_bytes, _SCRATCH
+        l1, l0a, l0b, l0c, ub, scratch = _allocate(sizes)
         made = CoreMemory(l1, l0a, l0b, l0c, ub, words, tokens, scratch, new_block(), words.ctypes.data)
         places = {
             isa.Space.GM: self.gm,

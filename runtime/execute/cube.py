@@ -11,6 +11,8 @@ from .lanes import copy_bytes
 MMA, MMA_DW, FOLD = positions("mma"), positions("mma_dw"), positions("fold")
 LANES = 16
 I8, U8 = isa.DTYPES["i8"], isa.DTYPES["u8"]
+KEPT = 1024
+"""Rows whose columns behind c lie in scratch memory at a time."""
 
 
 @inline
@@ -49,15 +51,18 @@ def mma(record: int, core: int) -> int:
     if status != OK:
         return status
     a, b, c = image(core, L0A, a, size), image(core, L0B, b, size), memory(core, L0C, dst)
-    kept = load_i64(core, SCRATCH)
-    if n % LANES:
-        copy_tail(kept, LANES, c + 4 * n, ldc, m, -n % LANES)
-    if dtype < I8:
-        contract.gemm(a, lda, b, ldb, c, ldc, m, k, n, load_i64(record, MMA.init))
-    else:
-        contract.gemm_int(a, lda, b, ldb, c, ldc, m, k, n, load_i64(record, MMA.init))
-    if n % LANES:
-        copy_tail(c + 4 * n, ldc, kept, LANES, m, -n % LANES)
+    kept, init = load_i64(core, SCRATCH), load_i64(record, MMA.init)
+    most = KEPT if n % LANES else m
+    for i in range(0, m, most):
+        count, left, result = min(most, m - i), a + 4 * lda * i, c + 4 * ldc * i
+        if n % LANES:
+            copy_tail(kept, LANES, result + 4 * n, ldc, count, -n % LANES)
+        if dtype < I8:
+            contract.gemm(left, lda, b, ldb, result, ldc, count, k, n, init)
+        else:
+            contract.gemm_int(left, lda, b, ldb, result, ldc, count, k, n, init)
+        if n % LANES:
+            copy_tail(result + 4 * n, ldc, kept, LANES, count, -n % LANES)
     return OK
 
 

@@ -1,9 +1,9 @@
 """Drain: results of the cube out of L0C, with scale, bias, activation and the one cast."""
 
 from .. import isa
-from ..jit import inline, kernel
+from ..jit import HAS_F16C, inline, kernel
 from ..numerics.bits import f32, f32_bits, load_f32, load_i32, load_i64, maximum, minimum, select, store_f32, store_i64
-from ..numerics.convert import INF_BITS, largest_bits, narrow_real
+from ..numerics.convert import F16_LIMIT, INF_BITS, largest_bits, narrow_real
 from .core import (
     BAD_SPACE,
     L0C,
@@ -20,13 +20,15 @@ from .core import (
     positions,
     rows,
 )
-from .lanes import copy_bytes
+from .lanes import copy_bytes, finish
 
 DRAIN = positions("drain")
 CHUNK = 1024
 """Columns at a time, in scratch memory."""
 ZERO, ONE, INF = f32(0.0), f32(1.0), f32(float("inf"))
-F32, I32, B8 = isa.DTYPES["f32"], isa.DTYPES["i32"], isa.DTYPES["b8"]
+F16, F32, I32, B8 = (isa.DTYPES[name] for name in ("f16", "f32", "i32", "b8"))
+FINISHED = F16 if HAS_F16C else F32
+"""With f32, the types of results that `finish` knows."""
 RELU, CLIP = isa.ACTIVATIONS["relu"], isa.ACTIVATIONS["clip"]
 
 
@@ -104,6 +106,21 @@ def is_raw(record: int) -> bool:
 
 
 @inline
+def in_vectors(record: int, core: int, space: int, low: float, high: float) -> bool:
+    """Whether `finish` gives the bits of `drain_run`: an order of bounds in which zeros need no care, and a bias that
+    is not written over."""
+    dtype, n, pitch = load_i64(record, DRAIN.dtype), load_i64(record, DRAIN.n), load_i64(record, DRAIN.pitch)
+    if load_i64(record, DRAIN.acc) != F32 or (dtype != F32 and dtype != FINISHED):
+        return False
+    dst, bias = load_i64(record, DRAIN.dst), load_i64(record, DRAIN.bias)
+    reach = (load_i64(record, DRAIN.m) - 1) * pitch
+    before = bias + 4 * n <= dst + min(0, reach)
+    if space == UB and load_i64(record, DRAIN.biased) and not before and bias < dst + max(0, reach) + n * 4:
+        return False
+    return low <= high and f32_bits(low) != f32_bits(-ZERO) and f32_bits(high) != f32_bits(ZERO)
+
+
+@inline
 def check(record: int, core: int, space: int, size: int, biased: int) -> int:
     """Footprints of dst, src and bias."""
     m, n, pitch, ldc = (
@@ -141,9 +158,15 @@ def drain(record: int, core: int) -> int:
     raw = is_raw(record)
     scale = load_f32(record + 8 * DRAIN.scale, 0) if load_i64(record, DRAIN.scaled) else ONE
     low, high = bounds(record)
-    for j in range(0 if biased else min(n, CHUNK)):
-        store_f32(load_i64(core, SCRATCH) + 8 * CHUNK, j, -ZERO)
-    for i in range(load_i64(record, DRAIN.m)):
+    neutral, m = load_i64(core, SCRATCH) + 8 * CHUNK, load_i64(record, DRAIN.m)
+    for j in range(0 if biased else min(CHUNK, n + 16)):
+        store_f32(neutral, j, -ZERO)
+    if in_vectors(record, core, space, low, high):
+        plus, by = (bias, 64) if biased else (neutral, 0)
+        largest = finish(dtype, dst, pitch, c, ldc, plus, by, m, n, scale, low, high)
+        if largest < (F16_LIMIT if dtype == F16 else INF_BITS):
+            return OK
+    for i in range(m):
         if raw:
             copy_bytes(dst + i * pitch, c + i * ldc, 4 * n)
             continue

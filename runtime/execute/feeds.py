@@ -4,7 +4,7 @@ from .. import isa
 from ..jit import inline, kernel
 from ..numerics.bits import load_i64
 from .core import L0A, L0B, L1, OK, SCRATCH, bad_value, element_size, image, memory, positions, rows
-from .lanes import transpose16, widen1, widen16
+from .lanes import transpose16, widen1, widen_box
 
 FEED = positions("feed_a")
 assert tuple(FEED) == tuple(positions("feed_b"))
@@ -18,23 +18,10 @@ def no_operand(dtype: int) -> bool:
     return dtype < 0 or dtype > LAST_OPERAND
 
 
-@inline
-def widen_run(dtype: int, target: int, source: int, size: int, count: int) -> None:
-    """`count` contiguous elements."""
-    whole = count // LANES * LANES
-    for i in range(0, whole, LANES):
-        widen16(dtype, target + 4 * i, source + size * i)
-    for i in range(whole, count):
-        widen1(dtype, target + 4 * i, source + size * i)
-
-
 @kernel
-def widen_rows(dtype: int, target: int, ld: int, source: int, pitch: int, size: int, m: int, n: int) -> None:
+def widen_rows(dtype: int, target: int, ld: int, source: int, pitch: int, m: int, n: int) -> None:
     """A matrix [m, n]; `ld` and `pitch` in bytes."""
-    if ld == 4 * n and pitch == size * n:
-        m, n = 1, m * n
-    for i in range(m):
-        widen_run(dtype, target + i * ld, source + i * pitch, size, n)
+    widen_box(dtype, target, ld, source, pitch, m, n)
 
 
 @kernel
@@ -45,8 +32,7 @@ def widen_transposed(
     rows, columns = m // LANES * LANES, n // LANES * LANES
     for j in range(0, columns, LANES):
         for i in range(0, rows, LANES):
-            for r in range(LANES):
-                widen16(dtype, scratch + 64 * r, source + (j + r) * pitch + i * size)
+            widen_rows(dtype, scratch, 4 * LANES, source + j * pitch + i * size, pitch, LANES, LANES)
             transpose16(target + i * ld + 4 * j, ld, scratch)
         for i in range(rows, m):
             for r in range(LANES):
@@ -75,7 +61,9 @@ def feed(record: int, core: int, space: int) -> int:
     if trans:
         widen_transposed(dtype, target, 4 * ld, source, pitch, size, m, n, load_i64(core, SCRATCH))
     else:
-        widen_rows(dtype, target, 4 * ld, source, pitch, size, m, n)
+        if ld == n and pitch == size * n:  # one row
+            m, n = 1, m * n
+        widen_rows(dtype, target, 4 * ld, source, pitch, m, n)
     return OK
 
 

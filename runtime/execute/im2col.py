@@ -1,41 +1,70 @@
 """Patches of an image as rows of the left operand.
 
-The columns of a patch are cut once into *runs*: contiguous channels of one tap. A pixel whose patch lies inside the
-image then is a copy for each run, at an offset from the pixel that all pixels share; others check each tap.
+The columns of a patch are cut into *runs*: contiguous channels of one tap. The pixels of an output row whose tap lies
+inside the image are neighbours, so that a run of theirs is a box with strides; the others get the fill value.
 """
 
 from .. import isa
 from ..jit import inline, kernel
-from ..numerics.bits import bits_f32, f32, i32, load_i32, load_i64, store_i32, store_i64
+from ..numerics.bits import bits_f32, f32, i32, load_i32, load_i64, store_i32
 from .core import L0A, L1, OK, SCRATCH, bad_value, box5, element_size, image, memory, positions, rows
-from .feeds import LAST_OPERAND, no_operand, widen_run
-from .lanes import widen4, widen16
+from .feeds import LANES, LAST_OPERAND, no_operand, widen_rows
+from .lanes import widen_line
 
 IM2COL = positions("im2col")
-I8 = isa.DTYPES["i8"]
-
-# A run in the scratch memory, in words.
-COLUMN, DOWN, ACROSS, OFFSET, CHANNELS, WIDTH, RUN_WORDS = 0, 1, 2, 3, 4, 5, 6
-"""First column · tap row and column from the pixel on · bytes from the pixel on · channels that are there · columns."""
+F32, I8 = isa.DTYPES["f32"], isa.DTYPES["i8"]
 
 
 @inline
-def cut_runs(record: int, runs: int, size: int) -> int:
-    """Writes the runs of columns k0 … k0 + k; their number."""
+def set_rows(target: int, ld: int, words: int, m: int, n: int) -> None:
+    """Each of m rows becomes n equal words; `words` holds 16 of them."""
+    for j in range(0, n, LANES):
+        widen_rows(F32, target + 4 * j, ld, words, 0, m, min(LANES, n - j))
+
+
+@inline
+def positive_quotient(a: int, b: int) -> int:
+    """⌈a / b⌉, and no less than 0."""
+    return (a + b - 1) // b if a > 0 else 0
+
+
+@inline
+def widen_tap(record: int, target: int, ld: int, image: int, down: int, across: int, n: int, pad: int) -> None:
+    """Column by column alike: n elements (16, 4 or 1) at the tap (down, across) of each pixel; `pad` stands outside
+    the image."""
+    dtype, row, pixel = load_i64(record, IM2COL.dtype), load_i64(record, IM2COL.row), load_i64(record, IM2COL.pixel)
+    sh, sw, ow, h, w = (
+        load_i64(record, IM2COL.sh),
+        load_i64(record, IM2COL.sw),
+        load_i64(record, IM2COL.ow),
+        load_i64(record, IM2COL.h),
+        load_i64(record, IM2COL.w),
+    )
+    left, m, m0 = across - load_i64(record, IM2COL.pw), load_i64(record, IM2COL.m), load_i64(record, IM2COL.m0)
+    low, high = positive_quotient(-left, sw), positive_quotient(w - left, sw)  # pixels whose tap is inside
+    y, x = m0 // ow * sh - load_i64(record, IM2COL.ph) + down, m0 % ow
+    while m > 0:
+        count = min(ow - x, m)
+        first = max(low - x, 0)
+        last = max(high - x, first) if y >= 0 and y < h else first
+        source = image + y * row + (x * sw + left) * pixel
+        widen_line(dtype, n, target, ld, source, sw * pixel, count, first, last, pad)
+        target += count * ld
+        m -= count
+        x, y = 0, y + sh
+
+
+@kernel
+def patches(record: int, target: int, ld: int, image: int, size: int, pad: int, zeros: int) -> None:
+    """Cuts the runs of columns k0 … k0 + k."""
     k, k0, c0, channels = (
         load_i64(record, IM2COL.k),
         load_i64(record, IM2COL.k0),
         load_i64(record, IM2COL.c0),
         load_i64(record, IM2COL.channels),
     )
-    kh, kw, dh, dw = (
-        load_i64(record, IM2COL.kh),
-        load_i64(record, IM2COL.kw),
-        load_i64(record, IM2COL.dh),
-        load_i64(record, IM2COL.dw),
-    )
-    row, pixel = load_i64(record, IM2COL.row), load_i64(record, IM2COL.pixel)
-    count, column = 0, 0
+    kh, kw, m = load_i64(record, IM2COL.kh), load_i64(record, IM2COL.kw), load_i64(record, IM2COL.m)
+    column = 0
     while column < k:
         at = k0 + column
         block, c = at // c0, at % c0
@@ -45,71 +74,16 @@ def cut_runs(record: int, runs: int, size: int) -> int:
         width = min(width, k - column)
         tap = block % (kh * kw)
         channel = block // (kh * kw) * c0 + c
-        down, across = tap // kw * dh, tap % kw * dw
-        run = runs + 8 * RUN_WORDS * count
-        store_i64(run, COLUMN, column)
-        store_i64(run, DOWN, down)
-        store_i64(run, ACROSS, across)
-        store_i64(run, OFFSET, down * row + across * pixel + channel * size)
-        store_i64(run, CHANNELS, max(0, min(width, channels - channel)))
-        store_i64(run, WIDTH, width)
-        count += 1
+        there = max(0, min(width, channels - channel))
+        down, across = tap // kw * load_i64(record, IM2COL.dh), tap % kw * load_i64(record, IM2COL.dw)
+        run, source, j = target + 4 * column, image + channel * size, 0
+        while j < there:  # the last piece may be more than is there, since that is faster
+            n = LANES if width - j >= LANES else 4 if width - j >= 4 else 1
+            widen_tap(record, run + 4 * j, ld, source + j * size, down, across, n, pad)
+            j += n
+        if there < width:
+            set_rows(run + 4 * there, ld, zeros, m, width - there)
         column += width
-    return count
-
-
-@inline
-def put(dtype: int, target: int, source: int, size: int, channels: int, width: int) -> None:
-    """`channels` elements, then zeros up to `width`."""
-    if channels == 16:
-        widen16(dtype, target, source)
-    elif channels == 4:
-        widen4(dtype, target, source)
-    else:
-        widen_run(dtype, target, source, size, channels)
-    for c in range(channels, width):
-        store_i32(target, c, 0)
-
-
-@kernel
-def patch(dtype: int, target: int, source: int, size: int, runs: int, count: int) -> None:
-    """A row whose taps all lie inside."""
-    for r in range(count):
-        run = runs + 8 * RUN_WORDS * r
-        put(
-            dtype,
-            target + 4 * load_i64(run, COLUMN),
-            source + load_i64(run, OFFSET),
-            size,
-            load_i64(run, CHANNELS),
-            load_i64(run, WIDTH),
-        )
-
-
-@kernel
-def border_patch(
-    dtype: int,
-    target: int,
-    source: int,
-    size: int,
-    runs: int,
-    count: int,
-    top: int,
-    left: int,
-    h: int,
-    w: int,
-    pad: int,
-) -> None:
-    """A row whose first tap stands at (top, left); taps outside the h × w image read `pad`."""
-    for r in range(count):
-        run = runs + 8 * RUN_WORDS * r
-        y, x = top + load_i64(run, DOWN), left + load_i64(run, ACROSS)
-        column, channels, width = load_i64(run, COLUMN), load_i64(run, CHANNELS), load_i64(run, WIDTH)
-        if 0 <= y < h and 0 <= x < w:
-            put(dtype, target + 4 * column, source + load_i64(run, OFFSET), size, channels, width)
-            continue
-        for c in range(width):
-            store_i32(target, column + c, pad if c < channels else 0)
 
 
 @inline
@@ -175,36 +149,12 @@ def im2col(record: int, core: int) -> int:
     status = check(record, core, size)
     if status != OK:
         return status
-    runs = load_i64(core, SCRATCH)
-    count = cut_runs(record, runs, size)
-    row, pixel = load_i64(record, IM2COL.row), load_i64(record, IM2COL.pixel)
-    sh, sw, ph, pw = (
-        load_i64(record, IM2COL.sh),
-        load_i64(record, IM2COL.sw),
-        load_i64(record, IM2COL.ph),
-        load_i64(record, IM2COL.pw),
-    )
-    h, w, ow, m0 = (
-        load_i64(record, IM2COL.h),
-        load_i64(record, IM2COL.w),
-        load_i64(record, IM2COL.ow),
-        load_i64(record, IM2COL.m0),
-    )
-    reach_down = (load_i64(record, IM2COL.kh) - 1) * load_i64(record, IM2COL.dh)
-    reach_across = (load_i64(record, IM2COL.kw) - 1) * load_i64(record, IM2COL.dw)
-    pad, ld = padding(record, dtype), 4 * load_i64(record, IM2COL.ld)
+    zeros = load_i64(core, SCRATCH)
+    for i in range(LANES):
+        store_i32(zeros, i, 0)
     target = image(core, L0A, load_i64(record, IM2COL.dst), size)
-    panel = memory(core, L1, load_i64(record, IM2COL.src)) - load_i64(record, IM2COL.row0) * row
-    oy, ox = m0 // ow, m0 % ow
-    for _ in range(load_i64(record, IM2COL.m)):
-        top, left = oy * sh - ph, ox * sw - pw
-        source = panel + top * row + left * pixel
-        if top >= 0 and left >= 0 and top + reach_down < h and left + reach_across < w:
-            patch(dtype, target, source, size, runs, count)
-        else:
-            border_patch(dtype, target, source, size, runs, count, top, left, h, w, pad)
-        target += ld
-        ox += 1
-        if ox == ow:
-            oy, ox = oy + 1, 0
+    source = memory(core, L1, load_i64(record, IM2COL.src)) - load_i64(record, IM2COL.row0) * load_i64(
+        record, IM2COL.row
+    )
+    patches(record, target, 4 * load_i64(record, IM2COL.ld), source, size, padding(record, dtype), zeros)
     return OK

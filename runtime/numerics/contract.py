@@ -21,8 +21,8 @@ _types: Any = types
 BLOCK = 16  # columns are padded to it
 SEGMENT = 2048  # of k; `fold` adds the sums of segments
 
-# Rows by columns of a full register block, for 32 registers of 16 lanes, and 16 of 8 (or 4).
-LANES, ROWS = (16, 12) if jit.HAS_AVX512 else (8, 6) if jit.HAS_FMA else (4, 4)
+# Of a register block, for 32 registers of 16 lanes, and 16 of 8 (or 4). Each number of rows up to ROWS has one.
+LANES, ROWS, COLUMNS = (16, 14, 2 * BLOCK) if jit.HAS_AVX512 else (8, 6, BLOCK) if jit.HAS_FMA else (4, 3, BLOCK)
 
 
 def _fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
@@ -88,77 +88,76 @@ def _emit_block(module: Any, element: Any, step: Callable[..., Any], rows: int, 
     return function
 
 
-def _make_block(element: Any, step: Callable[..., Any], rows: int, columns: int) -> Any:
-    """The micro-kernel as an operation of compiled code, with byte addresses."""
+def _make_block(element: Any, step: Callable[..., Any], most: int, columns: int) -> Any:
+    """The micro-kernels as an operation (rows, a, lda, b, ldb, k, c, ldc, init) of compiled code, with byte addresses,
+    for up to `most` rows."""
 
     def definition(
-        typing_context: Any, a: Any, lda: Any, b: Any, ldb: Any, depth: Any, c: Any, ldc: Any, init: Any
+        typing_context: Any, rows: Any, a: Any, lda: Any, b: Any, ldb: Any, depth: Any, c: Any, ldc: Any, init: Any
     ) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            name = f"stepwell.block.{element}.{rows}x{columns}"
-            function = builder.module.globals.get(name)
-            function = function or _emit_block(builder.module, element, step, rows, columns)
             pointer = element.as_pointer()
-            args = [builder.inttoptr(x, pointer) if i in (0, 2, 5) else x for i, x in enumerate(args)]
-            builder.call(function, args)
+            operands = [builder.inttoptr(x, pointer) if i in (0, 2, 5) else x for i, x in enumerate(args[1:])]
+            done = builder.append_basic_block("done")
+            choice = builder.switch(args[0], done)
+            for rows in range(1, most + 1):
+                name = f"stepwell.block.{element}.{rows}x{columns}"
+                function = builder.module.globals.get(name)
+                function = function or _emit_block(builder.module, element, step, rows, columns)
+                block = builder.append_basic_block(f"rows{rows}")
+                choice.add_case(rows, block)
+                builder.position_at_end(block)
+                builder.call(function, operands)
+                builder.branch(done)
+            builder.position_at_end(done)
             return context.get_dummy_value()
 
-        return _types.void(*(_types.int64,) * 8), code
+        return _types.void(*(_types.int64,) * 9), code
 
     return jit.intrinsic(definition)
 
 
-N0, N1, N4, ROW_BLOCK = i64(0), i64(1), i64(4), i64(ROWS)
-WIDE, NARROW, PANEL = i64(2 * BLOCK), i64(BLOCK), i64(8 * BLOCK)
+N0, N1, N4 = (i64(n) for n in (0, 1, 4))
+WIDE, NARROW, PANEL = i64(COLUMNS), i64(BLOCK), i64(8 * BLOCK)
 
 
-def _make_gemm(element: Any, step: Callable[..., Any]) -> Any:
-    """Loops over register blocks: full ones, then fewer rows; one row takes more columns to keep the fma units busy."""
-    full_wide, full_narrow = (_make_block(element, step, ROWS, c) for c in (2 * BLOCK, BLOCK))
-    four_wide, four_narrow = (_make_block(element, step, 4, c) for c in (2 * BLOCK, BLOCK))
-    one_panel, one_narrow = (_make_block(element, step, 1, c) for c in (8 * BLOCK, BLOCK))
-
-    @jit.inline
-    def rows_of(a: int, lda: int, b: int, ldb: int, c: int, ldc: int, m: int, k: int, wide: bool, init: int) -> int:
-        i = N0
-        while m - i >= ROW_BLOCK:
-            if wide:
-                full_wide(a + i * lda * N4, lda, b, ldb, k, c + i * ldc * N4, ldc, init)
-            else:
-                full_narrow(a + i * lda * N4, lda, b, ldb, k, c + i * ldc * N4, ldc, init)
-            i += ROW_BLOCK
-        while m - i >= N4:
-            if wide:
-                four_wide(a + i * lda * N4, lda, b, ldb, k, c + i * ldc * N4, ldc, init)
-            else:
-                four_narrow(a + i * lda * N4, lda, b, ldb, k, c + i * ldc * N4, ldc, init)
-            i += N4
-        return i
+def _make_gemm(element: Any, step: Callable[..., Any], most: int) -> Any:
+    """Loops over register blocks of nearly equal heights; one row takes more columns to keep the fma units busy."""
+    wide, narrow = (_make_block(element, step, most, c) for c in (COLUMNS, BLOCK))
+    panel = _make_block(element, step, 1, 8 * BLOCK)
+    row_block = i64(most)
 
     @jit.inline
     def single_row(a: int, b: int, ldb: int, c: int, k: int, n: int, init: int) -> None:
         j = N0
         while n - j >= PANEL:
-            one_panel(a, k, b + j * N4, ldb, k, c + j * N4, n, init)
+            panel(N1, a, k, b + j * N4, ldb, k, c + j * N4, n, init)
             j += PANEL
         while j < n:
-            one_narrow(a, k, b + j * N4, ldb, k, c + j * N4, n, init)
+            narrow(N1, a, k, b + j * N4, ldb, k, c + j * N4, n, init)
             j += NARROW
 
     @jit.inline
     def loops(a: int, lda: int, b: int, ldb: int, c: int, ldc: int, m: int, k: int, n: int, init: int) -> None:
         columns = (n + NARROW - N1) // NARROW * NARROW
-        done = N0
+        if m == N1:
+            single_row(a, b, ldb, c, k, columns, init)
+            return
+        count = (m + row_block - N1) // row_block
+        height = (m + count - N1) // max(count, N1)
         for j in range(N0, columns, WIDE):
-            done = rows_of(a, lda, b + j * N4, ldb, c + j * N4, ldc, m, k, columns - j >= WIDE, init)
-        for i in range(done, m):
-            single_row(a + i * lda * N4, b, ldb, c + i * ldc * N4, k, columns, init)
+            for i in range(N0, m, height):
+                rows, left, result = min(height, m - i), a + i * lda * N4, c + (i * ldc + j) * N4
+                if columns - j >= WIDE:
+                    wide(rows, left, lda, b + j * N4, ldb, k, result, ldc, init)
+                else:
+                    narrow(rows, left, lda, b + j * N4, ldb, k, result, ldc, init)
 
     return loops
 
 
-_gemm_f32 = _make_gemm(FLOAT, _fma)
-_gemm_i32 = _make_gemm(I32, _multiply_add)
+_gemm_f32 = _make_gemm(FLOAT, _fma, ROWS)
+_gemm_i32 = _make_gemm(I32, _multiply_add, min(ROWS, 6))
 
 
 @jit.kernel
@@ -175,31 +174,43 @@ def gemm_int(a: int, lda: int, b: int, ldb: int, c: int, ldc: int, m: int, k: in
     _gemm_i32(a, lda, b, ldb, c, ldc, m, k, n, init)
 
 
-def _make_taps() -> Any:
-    """An operation (a, b, taps, c, init): 16 channels at c by fma over taps of 16 at a and b."""
+def _make_taps(rows: int) -> Callable[[int, int, int, int, int, int, int], None]:
+    """An operation (a, lda, b, taps, c, ldc, init): 16 channels of each row at c by fma over taps of 16 at a and b;
+    lda and ldc in bytes."""
     vector = _ir.VectorType(FLOAT, BLOCK)
 
-    def definition(typing_context: Any, a: Any, b: Any, taps: Any, c: Any, init: Any) -> Any:
+    def definition(typing_context: Any, a: Any, lda: Any, b: Any, taps: Any, c: Any, ldc: Any, init: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            a, b, c = (builder.inttoptr(args[i], vector.as_pointer()) for i in (0, 1, 3))
-            total = cgutils.alloca_once(builder, vector)
-            fresh = builder.icmp_signed("!=", args[4], I64(0))
-            builder.store(_ir.Constant(vector, None), total)
+            def places(base: Any, pitch: Any) -> list[Any]:
+                starts = [builder.add(base, builder.mul(pitch, I64(i))) for i in range(rows)]
+                return [builder.inttoptr(start, vector.as_pointer()) for start in starts]
+
+            a_rows, c_rows = places(args[0], args[1]), places(args[4], args[5])
+            b = builder.inttoptr(args[2], vector.as_pointer())
+            totals = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
+            fresh = builder.icmp_signed("!=", args[6], I64(0))
+            for total in totals:
+                builder.store(_ir.Constant(vector, None), total)
             with builder.if_then(builder.not_(fresh)):
-                builder.store(builder.load(c, align=4), total)
-            with cgutils.for_range(builder, args[2], intp=I64) as loop:
-                left = builder.load(builder.gep(a, [loop.index]), align=4)
+                for total, c in zip(totals, c_rows, strict=True):
+                    builder.store(builder.load(c, align=4), total)
+            with cgutils.for_range(builder, args[3], intp=I64) as loop:
                 right = builder.load(builder.gep(b, [loop.index]), align=4)
-                builder.store(_fma(builder, left, right, builder.load(total)), total)
-            builder.store(builder.load(total), c, align=4)
+                for total, a in zip(totals, a_rows, strict=True):
+                    left = builder.load(builder.gep(a, [loop.index]), align=4)
+                    builder.store(_fma(builder, left, right, builder.load(total)), total)
+            for total, c in zip(totals, c_rows, strict=True):
+                builder.store(builder.load(total), c, align=4)
             return context.get_dummy_value()
 
-        return _types.void(*(_types.int64,) * 5), code
+        return _types.void(*(_types.int64,) * 7), code
 
     return jit.intrinsic(definition)
 
 
-_taps: Callable[[int, int, int, int, int], None] = _make_taps()
+TOGETHER = i64(8 if jit.HAS_AVX512 else 4)
+"""Rows whose chains run side by side."""
+_many_taps, _taps = _make_taps(int(TOGETHER)), _make_taps(1)
 
 
 @jit.kernel
@@ -208,11 +219,15 @@ def depthwise(a: int, lda: int, b: int, c: int, ldc: int, m: int, taps: int, cha
 
     A row of a, and b, is [channels / 16][taps][16]; c has channels rounded up to 16."""
     blocks = (channels + NARROW - N1) // NARROW
-    size = taps * NARROW * N4
-    for i in range(m):
-        for block in range(blocks):
-            place = c + (i * ldc + block * NARROW) * N4
-            _taps(a + i * lda * N4 + block * size, b + block * size, taps, place, init)
+    size, down, across = taps * NARROW * N4, lda * N4, ldc * N4
+    for block in range(blocks):
+        left, right, result, i = a + block * size, b + block * size, c + block * NARROW * N4, N0
+        while m - i >= TOGETHER:
+            _many_taps(left + i * down, down, right, taps, result + i * across, across, init)
+            i += TOGETHER
+        while i < m:
+            _taps(left + i * down, down, right, taps, result + i * across, across, init)
+            i += N1
 
 
 @jit.kernel

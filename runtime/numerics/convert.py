@@ -246,6 +246,17 @@ def _narrow_floats(s: int, d: int, dtype: int, n: int) -> int:
 
 
 @jit.inline
+def narrow_small(s: int, d: int, dtype: int, n: int) -> None:
+    """To a contiguous row of f16 or f32, values of which none overflows or is NaN."""
+    if dtype == F16:
+        for k in range(n):
+            store_i16(d, k, store_half(load_f32(s, k)))
+    else:
+        for k in range(n):
+            store_i32(d, k, load_i32(s, k))
+
+
+@jit.inline
 def _narrow_real(s: int, d: int, dtype: int, n: int) -> int:
     """To a contiguous row of any type; returns overflows."""
     if dtype <= F32:

@@ -16,6 +16,8 @@ from .. import jit
 from . import scalar
 from .bits import (
     FLOAT,
+    HALF,
+    I32,
     I64,
     absolute,
     ceil,
@@ -274,3 +276,76 @@ def _make_apply(kind: Any, element: Any, implementation: Callable[[Implementatio
 Apply = Callable[[int, int, int, int, int, int], None]
 apply_f32: Apply = _make_apply(_types.float32, FLOAT, lambda row: row.real)
 apply_i64: Apply = _make_apply(_types.int64, I64, lambda row: row.whole)
+
+
+DIRECT = (FN.COPY, FN.ADD, FN.SUB, FN.MUL, FN.MAX, FN.MIN, FN.RELU) if jit.HAS_F16C else ()
+"""Functions so cheap that conversions and passes over memory are what they cost; none where LLVM cannot cast f16."""
+DIRECT_MASK = sum(1 << code for code in DIRECT)
+
+
+def _emit_direct(context: Any, module: Any, row: Implementation, halves: tuple[bool, ...], compiled: Any) -> Any:
+    """A function r[i] = f(a[i], b[i]) for i < n, which gives the largest bit pattern of |r|; operands are f16 where
+    `halves` says so, else f32."""
+    name = f"stepwell.{row.name}.{'.'.join('f16' if half else 'f32' for half in halves)}"
+    pointers = [(HALF if half else FLOAT).as_pointer() for half in halves]
+    function = _ir.Function(module, _ir.FunctionType(I32, [*pointers, FLOAT.as_pointer(), I64]), name)
+    function.linkage = "internal"
+    for attribute in ("noinline", "nounwind", *(['"prefer-vector-width"="512"'] if jit.HAS_AVX512 else [])):
+        set.add(function.attributes, attribute)
+    *arrays, result, count = function.args
+    for argument in (*arrays, result):
+        argument.add_attribute("noalias")
+    builder = _ir.IRBuilder(function.append_basic_block("entry"))
+    largest = cgutils.alloca_once_value(builder, I32(0))
+    with cgutils.for_range(builder, count, intp=I64) as loop:
+        args = [builder.load(builder.gep(array, [loop.index])) for array in arrays]
+        args = [builder.fpext(x, FLOAT) if half else x for x, half in zip(args, halves, strict=True)]
+        value = _call(context, builder, compiled, (_types.float32,) * row.arity, args)
+        builder.store(value, builder.gep(result, [loop.index]))
+        bits, seen = builder.and_(builder.bitcast(value, I32), I32(0x7FFFFFFF)), builder.load(largest)
+        builder.store(builder.select(builder.icmp_signed(">", bits, seen), bits, seen), largest)
+    builder.ret(builder.load(largest))
+    return function
+
+
+def _make_direct() -> Any:
+    """An operation `apply_direct(fn, a, a_half, b, b_half, r, n)` for the functions of `DIRECT_MASK`, as `_emit_direct`
+    has it."""
+
+    def definition(typing_context: Any, fn: Any, a: Any, a_half: Any, b: Any, b_half: Any, r: Any, n: Any) -> Any:
+        rows = [IMPLEMENTATIONS[code] for code in DIRECT]
+        compiled = [_resolve(typing_context, row.real, (_types.float32,) * row.arity) for row in rows]
+
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            fn, a, a_half, b, b_half, r, n = args
+            halves = builder.add(builder.shl(a_half, I64(1)), b_half)
+            end, before = builder.append_basic_block("applied"), builder.block
+            choice = builder.switch(builder.add(builder.shl(fn, I64(2)), halves), end)
+            found = [(I32(-1), before)]
+            for row, function in zip(rows, compiled, strict=True):
+                for number in range(4):
+                    kinds = (number & 2 != 0, number & 1 != 0)[: row.arity]
+                    if row.arity == 1 and number & 1:
+                        continue
+                    loop = _emit_direct(context, builder.module, row, kinds, function)
+                    block = builder.append_basic_block(row.name)
+                    choice.add_case(I64(int(row.code) * 4 + number), block)
+                    builder.position_at_end(block)
+                    operands = [a, b][: row.arity]
+                    pointers = [(HALF if half else FLOAT).as_pointer() for half in kinds]
+                    places = [builder.inttoptr(x, kind) for x, kind in zip(operands, pointers, strict=True)]
+                    value = builder.call(loop, [*places, builder.inttoptr(r, FLOAT.as_pointer()), n])
+                    found.append((value, block))
+                    builder.branch(end)
+            builder.position_at_end(end)
+            result = builder.phi(I32)
+            for value, block in found:
+                result.add_incoming(value, block)
+            return result
+
+        return _types.int32(*(_types.int64,) * 7), code
+
+    return jit.intrinsic(definition)
+
+
+apply_direct: Callable[[int, int, int, int, int, int, int], int] = _make_direct()

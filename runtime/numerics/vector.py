@@ -10,16 +10,28 @@ from .. import jit
 from .bits import and32, i32, i64, load_i32, load_i64, store_f32, store_i8, store_i16, store_i32, store_i64
 from .convert import (
     CHUNK,
+    F16_LIMIT,
     INF_BITS,
     largest_bits,
     narrow_real,
+    narrow_small,
     narrow_whole,
     size_of,
     widen_real,
     widen_whole,
 )
+from .dtype import F16 as F16_CODE
 from .dtype import F32 as F32_CODE
-from .function import BINARY_MASK, REAL_MASK, TERNARY_MASK, WHOLE_MASK, apply_f32, apply_i64
+from .function import (
+    BINARY_MASK,
+    DIRECT_MASK,
+    REAL_MASK,
+    TERNARY_MASK,
+    WHOLE_MASK,
+    apply_direct,
+    apply_f32,
+    apply_i64,
+)
 from .functions import FN
 from .reduction import vreduce
 
@@ -28,9 +40,9 @@ __all__ = ["CHUNK", "SCRATCH_BYTES", "fill", "iota", "narrow_real", "narrow_whol
 
 AREA = CHUNK * 8
 SCRATCH_BYTES = 5 * AREA
-F32 = i64(F32_CODE)
-N0, N1, N4, N8 = (i64(n) for n in (0, 1, 4, 8))
-WIDTH = i64(CHUNK)
+F16, F32 = i64(F16_CODE), i64(F32_CODE)
+N0, N1, N2, N4, N8 = (i64(n) for n in (0, 1, 2, 4, 8))
+WIDTH, NARROW = i64(CHUNK), i64(16)
 WHERE = i64(FN.WHERE)
 
 
@@ -105,6 +117,28 @@ def _fetch(whole: bool, s: int, s1: int, s2: int, dtype: int, rows: int, n: int,
     return area
 
 
+@jit.inline
+def _short(dtype: int, stride: int) -> bool:
+    """Whether a row is contiguous f16 or f32."""
+    return (dtype == F16 and stride == N2) or (dtype == F32 and stride == N4)
+
+
+@jit.kernel
+def _direct_rows(
+    fn: int, rows: int, n: int, d: int, ds1: int, dt: int, a: int, as1: int, at: int, b: int, bs1: int, bt: int, r: int
+) -> int:
+    """Rows of a function of `DIRECT_MASK` by way of r; 0, and d as it was, if a result is NaN or overflows."""
+    largest = i32(0)
+    for row in range(rows):
+        found = apply_direct(fn, a + row * as1, i64(at == F16), b + row * bs1, i64(bt == F16), r + row * n * N4, n)
+        largest = max(largest, found)
+    if largest >= (F16_LIMIT if dt == F16 else INF_BITS):
+        return N0
+    for row in range(rows):
+        narrow_small(r + row * n * N4, d + row * ds1, dt, n)
+    return N1
+
+
 @jit.kernel
 def _vmap_rows(
     fn: int, whole: int, n0: int, n1: int, n2: int,
@@ -121,11 +155,18 @@ def _vmap_rows(
     is_whole = whole != N0
     step = N8 if is_whole else N4
     block = max(N1, WIDTH // n2)
+    direct = _bit(DIRECT_MASK, fn) and not is_whole and _short(at, as2) and _short(dt, ds2)
+    direct = direct and (bimm != N0 or _short(bt, bs2))
     for i0 in range(n0):
         for i1 in range(N0, n1, block):
             rows = min(block, n1 - i1)
             for j in range(N0, n2, WIDTH):
                 n = min(WIDTH, n2 - j)
+                if direct:
+                    target, left = d + i0 * ds0 + i1 * ds1 + j * ds2, a + i0 * as0 + i1 * as1 + j * as2
+                    right, rt = (b + i0 * bs0 + i1 * bs1 + j * bs2, bt) if bimm == N0 else (area_b, F32)
+                    if _direct_rows(fn, rows, n, target, ds1, dt, left, as1, at, right, bs1, rt, area_r) != N0:
+                        continue
                 pa = _fetch(is_whole, a + i0 * as0 + i1 * as1 + j * as2, as1, as2, at, rows, n, area_a, raw)
                 pb, pc = area_b, area_c
                 if bimm == N0:
@@ -183,6 +224,8 @@ def vmap(
             ds1, as1, bs1, cs1 = ds0, as0, bs0, cs0
         elif ds0 == n1 * ds1 and as0 == n1 * as1 and bs0 == n1 * bs1 and cs0 == n1 * cs1:
             n1, n0 = n1 * n0, N1
+    if n2 < NARROW and n2 < n1:  # short rows: column by column
+        n1, ds1, as1, bs1, cs1, n2, ds2, as2, bs2, cs2 = n2, ds2, as2, bs2, cs2, n1, ds1, as1, bs1, cs1
     _vmap_rows(
         fn, i64(whole), n0, n1, n2, d, ds0, ds1, ds2, dt, a, as0, as1, as2, at, b, bs0, bs1, bs2, bt,
         c, cs0, cs1, cs2, ct, bimm, cimm, scratch, counters,

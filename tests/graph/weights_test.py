@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from stepwell.dialects.weights import WeightError, WeightStore, digest
+from stepwell.dialects.weights import WeightError, WeightStore, digest, map_file
 
 ARRAYS: list[NDArray[Any]] = [
     np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -57,6 +57,15 @@ def test_a_store_on_disk_is_safetensors_and_mapped(tmp_path: Path) -> None:
         assert digest(found) == handle
     others = safetensors.numpy.load_file(path)
     np.testing.assert_array_equal(others[handles[0]], ARRAYS[0])
+
+
+def test_a_file_is_mapped_once_and_anew_when_it_changed(tmp_path: Path) -> None:
+    path = tmp_path / "some"
+    path.write_bytes(b"before")
+    first, second = map_file(path), map_file(path)
+    assert first.obj is second.obj
+    path.write_bytes(b"later on")
+    assert bytes(map_file(path)) == b"later on"
 
 
 def test_an_empty_store_is_kept_too(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_im2col_takes_any_window_of_the_patches(shape: Conv, dtype: str) -> None
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 16, 9), (13, 40, 33), (30, 24, 70)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 16, 9), (13, 40, 33), (30, 24, 70), (15, 100, 8), (1500, 5, 3)])
 def test_mma_accumulates_and_leaves_its_neighbours(shape: tuple[int, int, int], dtype: str) -> None:
     m, n, k = shape
     rng = np.random.default_rng(n)
@@ -214,9 +214,10 @@ mma dst=0 a=0 b=0 m={m} n={n} k={k} lda={k} ldb={ld} ldc={ld} init=0 dtype={dtyp
     assert np.all(got[:, n:] == 0xFFFFFFFF)
 
 
-def test_mma_dw_keeps_an_inf_in_its_channel() -> None:
+@pytest.mark.parametrize("m", [5, 19])
+def test_mma_dw_keeps_an_inf_in_its_channel(m: int) -> None:
     rng = np.random.default_rng(0)
-    m, groups, taps = 5, 2, 9
+    groups, taps = 2, 9
     columns = groups * taps * 16
     a, b = numbers(rng, "f16", m, columns), numbers(rng, "f16", 1, columns)
     a[2, 16 * 4 + 3] = np.inf
@@ -287,6 +288,36 @@ def test_drain_applies_scale_bias_and_activation_then_casts_once(dtype: str) -> 
         assert not counts.invalid.any()
 
 
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@pytest.mark.parametrize("columns", [5, 32])
+def test_drain_keeps_the_signs_of_zeros(columns: int, dtype: str) -> None:
+    values = np.resize(np.array([0.0, 1, -1, 1e-30, -1e-30], np.float32), (3, columns))
+    for low, high in itertools.product((-1, -0.0, 0.0), (-0.0, 0.0, 1)):
+        got, _ = drained(values, f"scaled=1 scale=-1.0 act=clip lo={low} hi={high}", dtype)
+        for x, found in zip(-values.reshape(-1), got.reshape(-1), strict=True):
+            order = lambda v: (v, not np.signbit(v))  # noqa: E731 a negative zero is the smaller one
+            want = min(max(x, np.float32(low), key=order), np.float32(high), key=order)
+            assert bits(found[None]) == bits(want.astype(TYPES[dtype])[None]), (x, low, high)
+
+
+def test_drain_over_its_own_bias() -> None:
+    """Bias is read row by row."""
+    values = np.ones((2, 16), np.float32)
+    memory = device(0, values, np.ones(1, np.float32), np.full(16, 5, np.float32))
+    execute(
+        memory,
+        """
+load dst=0 space=l1 src=0 n4=8192 esize=1 s4=1
+load dst=64 space=ub src=8192 n4=64 esize=1 s4=1
+feed_a dst=0 src=0 m=2 k=1 ld=1 pitch=4 dtype=f32
+feed_b dst=0 src=0 k=1 n=16 ld=16 pitch=64 dtype=f32
+mma dst=0 a=0 b=0 m=2 n=16 k=1 lda=1 ldb=16 ldc=16 init=1 dtype=f32
+drain dst=64 space=ub src=0 m=2 n=16 ldc=16 pitch=64 bias=64 biased=1 dtype=f32
+""",
+    )
+    assert np.array_equal(memory.cores[0].ub[64:192].view(np.float32), np.repeat(np.array([6, 7], np.float32), 16))
+
+
 def test_drain_counts_overflow_and_invalid() -> None:
     values = np.zeros((2, 40), np.float32)
     values[0, :3], values[1, 0] = 70000, -1e30
@@ -348,6 +379,14 @@ def test_vmap_with_strides_and_broadcasts() -> None:
     want = (a.astype(np.float32) * b).astype(np.float16)
     got = ub[16384 : 16384 + 480].view(np.float16).reshape(6, 4, 10)
     assert np.array_equal(bits(got.transpose(1, 0, 2)), bits(want))
+
+
+def test_vmap_of_short_rows() -> None:
+    a, b = (numbers(np.random.default_rng(n), "f16", 3, 40) for n in range(2))
+    ub, _ = vector("vmap fn=sub dst=8192 a=0 b=4096 n1=40 n2=3 d1=8 d2=2 a1=2 a2=80 b1=2 b2=80 td=f16 ta=f16 tb=f16 bimm=0", a, b)  # fmt: skip
+    got = ub[8192 : 8192 + 320].view(np.float16).reshape(40, 4)
+    assert np.array_equal(got[:, :3], (a.astype(np.float32) - b).astype(np.float16).T)
+    assert np.all(got[:, 3].view(np.uint16) == 0xFFFF)
 
 
 def test_vmap_where_compare_and_constants() -> None:
