@@ -15,7 +15,7 @@ from ..dialects.graph.gather import GatherOp
 from ..dialects.graph.op import FLOATS, InferError, Tensor, element, i1, i32, shape, tensor
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp
 from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp, normal_axis
-from .node import Node, Value
+from .node import Node, Value, size_of
 
 MOST_RUNS = 8
 """Pieces of constant indices up to which slices and a join are cheaper than a gather."""
@@ -103,11 +103,13 @@ def _shaped(node: Node, x: SSAValue, size: Sequence[int]) -> SSAValue:
 
 # joins and parts ------------------------------------------------------------------------------------------------------
 def concat(node: Node) -> Sequence[Value]:
-    """The inputs one after the other."""
-    parts = [node.operand(index) for index, value in enumerate(node.inputs) if value is not None]
-    if not parts:
+    """The inputs one after the other, but for those without elements."""
+    given = [value for value in node.inputs if value is not None]
+    if not given:
         raise InferError("Concat has inputs (found none)")
-    return [join(node, parts, normal_axis(node.attributes.get("axis", 1), len(shape(parts[0]))))]
+    axis = normal_axis(node.attributes.get("axis", 1), len(size_of(given[0])))
+    parts = [node.materialize(value) for value in given if 0 not in size_of(value)]
+    return [join(node, parts, axis) if parts else given[0]]
 
 
 def join(node: Node, parts: Sequence[SSAValue], axis: int) -> SSAValue:

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ..dialects.graph import OPERATORS
-from ..dialects.graph.constants import constant
+from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import GraphOp, InferError, element, i32, i64
 from ..dialects.weights import WeightStore
@@ -43,7 +45,10 @@ TABLE: Mapping[str, Forms] = {
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
 
-SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY}
+SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, "If"}
+
+FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
+"""What a node of a form that nobody thought of raises."""
 
 
 def import_onnx(source: Source, *, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[ModuleOp, WeightStore]:
@@ -71,7 +76,7 @@ def import_onnx(source: Source, *, shapes: Mapping[str, Sequence[int]] | None = 
 
 def supported() -> Mapping[str, str]:
     """ONNX operators that can be imported, each with the opsets from which on (or between which) it is."""
-    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY), "1 …")
+    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, "If"), "1 …")
     for name, forms in TABLE.items():
         rows[name] = ", ".join(f"{since} … {until or ''}".strip() for since, until, _ in forms)
     return dict(sorted(rows.items()))
@@ -116,8 +121,7 @@ class _Import:
         self._names: set[str] = set()
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
-        self._used = {name for node in model.graph.node for name in node.input}
-        self._used |= {output.name for output in model.graph.output}
+        self._used = _names_used(model.graph)
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, name: str, shape: Sequence[int], kind: Any) -> None:
@@ -132,11 +136,16 @@ class _Import:
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
                 continue
-            with self.builder.at(info.name):
-                self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
+            try:
+                with self.builder.at(info.name):
+                    self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
+            except InferError as error:
+                self.problems.append(f"{info.name}: {error}; export the model without it")
 
     def _at_border(self, value: Value, declared: int) -> SSAValue:
         if not isinstance(value, SSAValue):
+            if value.size == 0:
+                raise InferError(f"an output has elements (found shape {list(value.shape)})")
             return self.builder.insert(constant(value, self.builder.weights)).results[0]
         if ELEMENTS.get(declared) == i64 and element(value) == i32:
             return self.builder(CastOp, value, element=i64)
@@ -170,6 +179,13 @@ class _Import:
                     outputs = self._import(node)
         except InferError as error:
             self.problems.append(f"{name}: {error}; {_advice(proto)}")
+        except ModelFileError:
+            raise
+        except FAULTS as error:
+            found = f"{type(error).__name__}: {error}"
+            self.problems.append(
+                f"{name}: {proto.op_type} is not supported in this form (found {found}); {_advice(proto)}"
+            )
         self._values.update(zip(proto.output, outputs, strict=False))
 
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
@@ -183,6 +199,8 @@ class _Import:
         """The outputs of a node."""
         if node.operator in SUPPORTED:
             check_node(node.proto, node.opset)
+        if node.operator == "If" and node.proto.domain in ("", "ai.onnx"):
+            return self._branch(node)
         found = _known_outputs(node)
         if found is not None:
             return found
@@ -195,7 +213,27 @@ class _Import:
             results = _operator(node)
         if len(extra) >= len(results) and extra:
             raise InferError(f"{node.operator} has one output (found a use of {extra[0]!r})")
-        return results
+        return [_known_if_empty(value) for value in results]
+
+    def _branch(self, node: Node) -> Sequence[Value | None]:
+        """The outputs of the branch that an If takes; its names are its own, and it sees those around it."""
+        condition = node.given(0)
+        if isinstance(condition, SSAValue):
+            raise InferError("the condition of If is known when the model is imported (found one that is computed)")
+        if condition.size != 1:
+            raise InferError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
+        graph = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        outside = self._values, self._initializers, self._makers, self._used
+        own = {tensor.name: tensor for tensor in graph.initializer}
+        self._values = {name: value for name, value in self._values.items() if name not in own}
+        self._initializers, self._makers = self._initializers | own, {}
+        self._used = self._used | _names_used(graph)
+        try:
+            for proto in graph.node:
+                self.add_node(proto)
+            return [self._value(info.name, f"{node.name}, its output {info.name}") for info in graph.output]
+        finally:
+            self._values, self._initializers, self._makers, self._used = outside
 
     def _unique(self, proto: onnx.NodeProto) -> str:
         """The node's name, or its operator and a number; no two nodes have one name."""
@@ -206,6 +244,23 @@ class _Import:
             name = f"{stem}_{count}"
         self._names.add(name)
         return name
+
+
+def _names_used(graph: onnx.GraphProto) -> set[str]:
+    """What nodes, those of branches among them, and outputs of a graph read."""
+    names = {output.name for output in graph.output}
+    for node in graph.node:
+        names.update(node.input)
+        for attribute in node.attribute:
+            names |= _names_used(attribute.g) if attribute.type == onnx.AttributeProto.GRAPH else set()
+    return names
+
+
+def _known_if_empty(value: Value) -> Value:
+    """A value without elements is known."""
+    if isinstance(value, SSAValue) and 0 in size_of(value):
+        return np.zeros(size_of(value), NUMPY[element(value)])
+    return value
 
 
 def _known_outputs(node: Node) -> Sequence[Array] | None:
