@@ -107,7 +107,10 @@ def concat(node: Node) -> Sequence[Value]:
     given = [value for value in node.inputs if value is not None]
     if not given:
         raise InferError("Concat has inputs (found none)")
-    axis = normal_axis(node.attributes.get("axis", 1), len(size_of(given[0])))
+    sizes = [size_of(value) for value in given]
+    axis = normal_axis(node.attributes.get("axis", 1), len(sizes[0]))
+    if len({(*size[:axis], *size[axis + 1 :]) for size in sizes}) != 1:
+        raise InferError(f"operands agree in all axes but {axis} (found {', '.join(map(str, sizes))})")
     parts = [node.materialize(value) for value in given if 0 not in size_of(value)]
     return [join(node, parts, axis) if parts else given[0]]
 
@@ -128,11 +131,12 @@ def split(node: Node) -> Sequence[Value]:
     given = node.attributes.get("split") if node.opset < 13 else node.known(1)
     step = -(-extent // node.attributes.get("num_outputs", count))
     sizes = [min(step, extent - i * step) for i in range(count)] if given is None else list(map(int, given))
-    if sum(sizes) != extent or len(sizes) != count or min(sizes) < 1:
+    if sum(sizes) != extent or len(sizes) != count or min(sizes) < 0:
         raise InferError(f"the parts make up the axis of {extent} (found {sizes})")
     starts = [sum(sizes[:i]) for i in range(count)]
+    empty = np.zeros([0 if i == axis else n for i, n in enumerate(shape(x))], NUMPY[element(x)])
     return [
-        node.emit(SliceOp, x, starts=[start], ends=[start + size], axes=[axis])
+        node.emit(SliceOp, x, starts=[start], ends=[start + size], axes=[axis]) if size else empty
         for start, size in zip(starts, sizes, strict=True)
     ]
 

@@ -24,6 +24,7 @@ from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import GraphOp, InferError, element, i32, i64
 from ..dialects.weights import WeightStore
 from .builder import GraphBuilder
+from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
 from .fold import constant_attribute, fold, shape_of
 from .inputs import ELEMENTS, read_inputs
@@ -125,8 +126,11 @@ class _Import:
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, name: str, shape: Sequence[int], kind: Any) -> None:
-        """An argument; integers of 64 bits are narrowed right behind it."""
+        """An argument; integers of 64 bits are narrowed right behind it, and one without elements is known."""
         value = self.builder.input(name, shape, kind)
+        if 0 in shape:
+            self._values[name] = np.zeros(shape, NUMPY[kind])
+            return
         with self.builder.at(name):
             self._values[name] = self.builder(CastOp, value, element=i32) if kind == i64 else value
 
@@ -136,16 +140,13 @@ class _Import:
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
                 continue
-            try:
-                with self.builder.at(info.name):
-                    self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
-            except InferError as error:
-                self.problems.append(f"{info.name}: {error}; export the model without it")
+            with self.builder.at(info.name):
+                self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
 
     def _at_border(self, value: Value, declared: int) -> SSAValue:
         if not isinstance(value, SSAValue):
-            if value.size == 0:
-                raise InferError(f"an output has elements (found shape {list(value.shape)})")
+            if value.size == 0 and declared in ELEMENTS:
+                value = value.astype(NUMPY[ELEMENTS[declared]])
             return self.builder.insert(constant(value, self.builder.weights)).results[0]
         if ELEMENTS.get(declared) == i64 and element(value) == i32:
             return self.builder(CastOp, value, element=i64)
@@ -174,11 +175,13 @@ class _Import:
             self._check_outputs(proto, name)
             if broken:
                 _check_supported(proto, opset)
+                self.problems += self._unsupported_inside(proto)
             else:
                 with self.builder.at(name):
                     outputs = self._import(node)
         except InferError as error:
             self.problems.append(f"{name}: {error}; {_advice(proto)}")
+            self.problems += self._unsupported_inside(proto)
         except ModelFileError:
             raise
         except FAULTS as error:
@@ -187,6 +190,17 @@ class _Import:
                 f"{name}: {proto.op_type} is not supported in this form (found {found}); {_advice(proto)}"
             )
         self._values.update(zip(proto.output, outputs, strict=False))
+
+    def _unsupported_inside(self, proto: onnx.NodeProto) -> list[str]:
+        """What is wrong with the operators of a node's graphs, which are not imported."""
+        found = list[str]()
+        for inner in (node for attribute in proto.attribute for graph in _graphs(attribute) for node in graph.node):
+            try:
+                _check_supported(inner, self._opsets.get(inner.domain or "ai.onnx", 0))
+            except InferError as error:
+                found.append(f"{inner.name or inner.op_type}: {error}; {_advice(inner)}")
+            found += self._unsupported_inside(inner)
+        return found
 
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
         """Raises `InferError` if an output has the name of another node's."""
@@ -206,14 +220,10 @@ class _Import:
             return found
         _check_supported(node.proto, node.opset)
         extra = [key for key in node.proto.output[1:] if key in self._used]
-        expansion = EXPANSIONS.get(node.operator)
-        if expansion is not None:
-            results = expansion(node)
-        else:
-            results = _operator(node)
+        results = _results(node)
         if len(extra) >= len(results) and extra:
             raise InferError(f"{node.operator} has one output (found a use of {extra[0]!r})")
-        return [_known_if_empty(value) for value in results]
+        return results
 
     def _branch(self, node: Node) -> Sequence[Value | None]:
         """The outputs of the branch that an If takes; its names are its own, and it sees those around it."""
@@ -251,16 +261,14 @@ def _names_used(graph: onnx.GraphProto) -> set[str]:
     names = {output.name for output in graph.output}
     for node in graph.node:
         names.update(node.input)
-        for attribute in node.attribute:
-            names |= _names_used(attribute.g) if attribute.type == onnx.AttributeProto.GRAPH else set()
+        for inner in (inner for attribute in node.attribute for inner in _graphs(attribute)):
+            names |= _names_used(inner)
     return names
 
 
-def _known_if_empty(value: Value) -> Value:
-    """A value without elements is known."""
-    if isinstance(value, SSAValue) and 0 in size_of(value):
-        return np.zeros(size_of(value), NUMPY[element(value)])
-    return value
+def _graphs(attribute: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
+    """The graphs that an attribute holds."""
+    return [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
 
 
 def _known_outputs(node: Node) -> Sequence[Array] | None:
@@ -280,7 +288,7 @@ def _known_outputs(node: Node) -> Sequence[Array] | None:
 def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     """Raises `InferError` unless some op stands for the operator."""
     name, domain = proto.op_type, proto.domain or "ai.onnx"
-    if domain == "ai.onnx" and (name in EXPANSIONS or name in KNOWN_ONLY or _class(name, opset)):
+    if domain == "ai.onnx" and (name in EXPANSIONS or name in KNOWN_ONLY or name == "If" or _class(name, opset)):
         return
     opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
     rule = f"{name} is supported in opsets {opsets}" if opsets and domain == "ai.onnx" else f"{name} is not supported"
@@ -291,6 +299,23 @@ def _class(name: str, opset: int) -> type[GraphOp] | None:
     """The class that stands for an operator of ai.onnx in an opset."""
     forms = TABLE.get(name, ())
     return next((kind for since, until, kind in forms if since <= opset and (until is None or opset <= until)), None)
+
+
+def _results(node: Node) -> Sequence[Value]:
+    """The outputs of a node that is not known as a whole; those without elements are arrays."""
+    some_empty = any(is_empty(value) for value in node.inputs)
+    found = empty_outputs(node) if some_empty else None
+    if found is not None:
+        return found
+    expansion = PARTLY_EMPTY.get(node.operator) if some_empty else None
+    expansion = expansion or EXPANSIONS.get(node.operator) or _operator
+    try:
+        return [known_if_empty(value) for value in expansion(node)]
+    except InferError:
+        found = empty_outputs(node)
+        if found is None:
+            raise
+        return found
 
 
 def _operator(node: Node) -> Sequence[SSAValue]:

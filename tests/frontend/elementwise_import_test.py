@@ -203,21 +203,19 @@ def test_a_problem_in_a_branch_names_its_node() -> None:
     assert len(caught.value.problems) == 1
 
 
-# nothing ------------------------------------------------------------------------------------------------------------
-def test_parts_without_elements_vanish() -> None:
-    x = RANDOM.standard_normal((1, 4, 3)).astype(np.float32)
-    model = node_model("Concat", [x], {"axis": 1}, 17, [np.zeros((1, 0, 3), np.float32)])
-    assert np.array_equal(run(model, x), x)
-
-
-def test_an_output_without_elements_is_told() -> None:
-    x = np.ones((2, 3), np.float32)
-    model = node_model("Slice", [x], {}, 17, [np.array([1]), np.array([1]), np.array([0])])
-    with pytest.raises(ImportProblems, match=r"(elements|extent|slice)") as caught:
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_branches_that_are_not_taken_apart_lack_is_told(broken: bool) -> None:
+    total = helper.make_node("ReduceSum", ["x"], ["t"], keepdims=0)
+    model = conditional(total, helper.make_node("Grumble" if broken else "Cast", ["t"], ["c"], to=TensorProto.BOOL))
+    model.graph.node[-1].attribute[0].g.node[0].op_type = "Frobnicate"
+    with pytest.raises(ImportProblems) as caught:
         import_onnx(model)
-    assert len(caught.value.problems) == 1
+    first, inner = caught.value.problems
+    assert ("Grumble is not supported" if broken else "the condition of If") in first
+    assert inner.startswith("product: Frobnicate is not supported (found ai.onnx, opset 18); ")
 
 
+# faults -------------------------------------------------------------------------------------------------------------
 def test_no_bare_error_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     from stepwell.frontend import onnx as importer
 
