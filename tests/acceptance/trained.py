@@ -152,10 +152,16 @@ def proto(name: str) -> onnx.ModelProto:
 
 
 def probabilities(model: onnx.ModelProto) -> Mapping[str, onnx.NodeProto]:
-    """The outputs that a Softmax or Sigmoid makes."""
+    """The outputs that a Softmax or Sigmoid makes, an Identity behind it or not."""
     makers = {key: node for node in model.graph.node for key in node.output}
-    names = [output.name for output in model.graph.output]
-    return {name: makers[name] for name in names if name in makers and makers[name].op_type in ("Softmax", "Sigmoid")}
+    found = dict[str, onnx.NodeProto]()
+    for output in model.graph.output:
+        node = makers.get(output.name)
+        while node is not None and node.op_type == "Identity":
+            node = makers.get(node.input[0])
+        if node is not None and node.op_type in ("Softmax", "Sigmoid"):
+            found[output.name] = node
+    return found
 
 
 def inner_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
