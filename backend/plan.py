@@ -82,6 +82,9 @@ class _Planner:
         if not any(isinstance(use.operation, (LaunchOp, ReshapeOp, ReturnOp)) for use in op.result.uses):
             return
         array = self.store.get(op.handle.data) if isinstance(op, WeightOp) else op.array
+        if not array.size:  # an output that nothing writes
+            self.add(op.result, Storage(f"t{len(self.storages)}", "temp", dtype_name(op.result), tuple(array.shape)))
+            return
         name = f"weight {len(self.storages)}" if isinstance(op, ConstantOp) else op.handle.data
         known = next((n for n, s in enumerate(self.storages) if s.name == name), None)
         if known is not None:

@@ -257,10 +257,10 @@ def _statistics(array: Array) -> dict[str, float]:
 
 def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agreement] | None, with_nodes: bool) -> str:
     profile = model.profile()
-    rows = [
-        (name, array.dtype, shape(array.shape), *(f"{value:.6g}" for value in _statistics(array).values()))
-        for name, array in outputs.items()
-    ]
+    rows = list[tuple[object, ...]]()
+    for name, array in outputs.items():
+        numbers = [f"{value:.6g}" for value in _statistics(array).values()] or ["–"] * 3
+        rows.append((name, array.dtype, shape(array.shape), *numbers))
     lines = [table(("output", "type", "shape", "min", "mean", "max"), rows, indent="")]
     if agreements is not None:
         lines += ["", "against onnxruntime:"]

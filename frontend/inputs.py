@@ -104,8 +104,8 @@ def _misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) 
     if len(wanted) != len(dims):
         return f"{name}: the shape has {len(dims)} axes (found {len(wanted)}); {advice}"
     for i, (dim, size) in enumerate(zip(dims, wanted, strict=True)):
-        if size < 1:
-            return f"{name}: axis {i} has an extent of 1 or more (found {size}); {advice}"
+        if size < 0:
+            return f"{name}: axis {i} has an extent of 0 or more (found {size}); {advice}"
         if isinstance(dim, int) and dim != size:
             return f"{name}: axis {i} is fixed at {dim} by the model (found {size}); {advice}"
     return None

@@ -64,6 +64,10 @@ def _without_weights(path: Path) -> bytes:
 def _parse(data: bytes, name: str) -> onnx.ModelProto:
     if not data:
         raise ModelFileError(f"{name}: an ONNX file is not empty (found 0 bytes); fetch or export it again")
+    if data.startswith(b"version https://git-lfs"):
+        raise ModelFileError(
+            f"{name}: is a model (found a pointer of Git LFS to one); run git lfs pull, or fetch or export it again"
+        )
     try:
         model = onnx.load_model_from_string(data)
     except DecodeError as error:

@@ -15,7 +15,7 @@ from ..dialects.graph.gather import GatherOp
 from ..dialects.graph.op import FLOATS, InferError, Tensor, element, i1, i32, shape, tensor
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp
 from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp, normal_axis
-from .node import Node, Value
+from .node import Node, Value, size_of
 
 MOST_RUNS = 8
 """Pieces of constant indices up to which slices and a join are cheaper than a gather."""
@@ -103,11 +103,16 @@ def _shaped(node: Node, x: SSAValue, size: Sequence[int]) -> SSAValue:
 
 # joins and parts ------------------------------------------------------------------------------------------------------
 def concat(node: Node) -> Sequence[Value]:
-    """The inputs one after the other."""
-    parts = [node.operand(index) for index, value in enumerate(node.inputs) if value is not None]
-    if not parts:
+    """The inputs one after the other, but for those without elements."""
+    given = [value for value in node.inputs if value is not None]
+    if not given:
         raise InferError("Concat has inputs (found none)")
-    return [join(node, parts, normal_axis(node.attributes.get("axis", 1), len(shape(parts[0]))))]
+    sizes = [size_of(value) for value in given]
+    axis = normal_axis(node.attributes.get("axis", 1), len(sizes[0]))
+    if len({(*size[:axis], *size[axis + 1 :]) for size in sizes}) != 1:
+        raise InferError(f"operands agree in all axes but {axis} (found {', '.join(map(str, sizes))})")
+    parts = [node.materialize(value) for value in given if 0 not in size_of(value)]
+    return [join(node, parts, axis) if parts else given[0]]
 
 
 def join(node: Node, parts: Sequence[SSAValue], axis: int) -> SSAValue:
@@ -126,11 +131,12 @@ def split(node: Node) -> Sequence[Value]:
     given = node.attributes.get("split") if node.opset < 13 else node.known(1)
     step = -(-extent // node.attributes.get("num_outputs", count))
     sizes = [min(step, extent - i * step) for i in range(count)] if given is None else list(map(int, given))
-    if sum(sizes) != extent or len(sizes) != count or min(sizes) < 1:
+    if sum(sizes) != extent or len(sizes) != count or min(sizes) < 0:
         raise InferError(f"the parts make up the axis of {extent} (found {sizes})")
     starts = [sum(sizes[:i]) for i in range(count)]
+    empty = np.zeros([0 if i == axis else n for i, n in enumerate(shape(x))], NUMPY[element(x)])
     return [
-        node.emit(SliceOp, x, starts=[start], ends=[start + size], axes=[axis])
+        node.emit(SliceOp, x, starts=[start], ends=[start + size], axes=[axis]) if size else empty
         for start, size in zip(starts, sizes, strict=True)
     ]
 

@@ -11,19 +11,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ..dialects.graph import OPERATORS
-from ..dialects.graph.constants import constant
+from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import GraphOp, InferError, element, i32, i64
 from ..dialects.weights import WeightStore
 from .builder import GraphBuilder
+from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
-from .fold import constant_attribute, fold, shape_of
+from .fold import RULES, constant_attribute, fold, shape_of
 from .inputs import ELEMENTS, read_inputs
 from .model_file import Array, Source, read_model, to_array
 from .node import Node, Value, size_of
@@ -43,7 +46,10 @@ TABLE: Mapping[str, Forms] = {
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
 
-SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY}
+SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, "If"}
+
+FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
+"""What a node of a form that nobody thought of raises."""
 
 
 def import_onnx(
@@ -75,7 +81,7 @@ def import_onnx(
 
 def supported() -> Mapping[str, str]:
     """ONNX operators that can be imported, each with the opsets from which on (or between which) it is."""
-    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY), "1 …")
+    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, "If"), "1 …")
     for name, forms in TABLE.items():
         rows[name] = ", ".join(f"{since} … {until or ''}".strip() for since, until, _ in forms)
     return dict(sorted(rows.items()))
@@ -120,13 +126,15 @@ class _Import:
         self._names: set[str] = set()
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
-        self._used = {name for node in model.graph.node for name in node.input}
-        self._used |= {output.name for output in model.graph.output}
+        self._used = _names_used(model.graph)
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, name: str, shape: Sequence[int], kind: Any) -> None:
-        """An argument; integers of 64 bits are narrowed right behind it."""
+        """An argument; integers of 64 bits are narrowed right behind it, and one without elements is known."""
         value = self.builder.input(name, shape, kind)
+        if 0 in shape:
+            self._values[name] = np.zeros(shape, NUMPY[kind])
+            return
         with self.builder.at(name):
             self._values[name] = self.builder(CastOp, value, element=i32) if kind == i64 else value
 
@@ -141,6 +149,8 @@ class _Import:
 
     def _at_border(self, value: Value, declared: int) -> SSAValue:
         if not isinstance(value, SSAValue):
+            if value.size == 0 and declared in ELEMENTS:
+                value = value.astype(NUMPY[ELEMENTS[declared]])
             return self.builder.insert(constant(value, self.builder.weights)).results[0]
         if ELEMENTS.get(declared) == i64 and element(value) == i32:
             return self.builder(CastOp, value, element=i64)
@@ -169,12 +179,33 @@ class _Import:
             self._check_outputs(proto, name)
             if broken:
                 _check_supported(proto, opset)
+                self.problems += self._unsupported_inside(proto)
             else:
                 with self.builder.at(name):
                     outputs = self._import(node)
         except InferError as error:
             self.problems.append(f"{name}: {error}; {_advice(proto)}")
+            self.problems += self._unsupported_inside(proto)
+        except ModelFileError:
+            raise
+        except FAULTS as error:
+            found = f"{type(error).__name__}: {error}"
+            self.problems.append(
+                f"{name}: {proto.op_type} is not supported in this form (found {found}); {_advice(proto)}"
+            )
         self._values.update(zip(proto.output, outputs, strict=False))
+
+    def _unsupported_inside(self, proto: onnx.NodeProto) -> list[str]:
+        """What is wrong with the operators of a node's graphs, which are not imported."""
+        found = list[str]()
+        for inner in (node for attribute in proto.attribute for graph in _graphs(attribute) for node in graph.node):
+            try:
+                if inner.op_type not in RULES:  # what is computed from shapes vanishes
+                    _check_supported(inner, self._opsets.get(inner.domain or "ai.onnx", 0))
+            except InferError as error:
+                found.append(f"{inner.name or inner.op_type}: {error}; {_advice(inner)}")
+            found += self._unsupported_inside(inner)
+        return found
 
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
         """Raises `InferError` if an output has the name of another node's."""
@@ -187,19 +218,37 @@ class _Import:
         """The outputs of a node."""
         if node.operator in SUPPORTED:
             check_node(node.proto, node.opset)
+        if node.operator == "If" and node.proto.domain in ("", "ai.onnx"):
+            return self._branch(node)
         found = _known_outputs(node)
         if found is not None:
             return found
         _check_supported(node.proto, node.opset)
         extra = [key for key in node.proto.output[1:] if key in self._used]
-        expansion = EXPANSIONS.get(node.operator)
-        if expansion is not None:
-            results = expansion(node)
-        else:
-            results = _operator(node)
+        results = _results(node)
         if len(extra) >= len(results) and extra:
             raise InferError(f"{node.operator} has one output (found a use of {extra[0]!r})")
         return results
+
+    def _branch(self, node: Node) -> Sequence[Value | None]:
+        """The outputs of the branch that an If takes; its names are its own, and it sees those around it."""
+        condition = node.given(0)
+        if isinstance(condition, SSAValue):
+            raise InferError("the condition of If is known when the model is imported (found one that is computed)")
+        if condition.size != 1:
+            raise InferError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
+        graph = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        outside = self._values, self._initializers, self._makers, self._used
+        own = {tensor.name: tensor for tensor in graph.initializer}
+        self._values = {name: value for name, value in self._values.items() if name not in own}
+        self._initializers, self._makers = self._initializers | own, {}
+        self._used = self._used | _names_used(graph)
+        try:
+            for proto in graph.node:
+                self.add_node(proto)
+            return [self._value(info.name, f"{node.name}, its output {info.name}") for info in graph.output]
+        finally:
+            self._values, self._initializers, self._makers, self._used = outside
 
     def _unique(self, proto: onnx.NodeProto) -> str:
         """The node's name, or its operator and a number; no two nodes have one name."""
@@ -210,6 +259,21 @@ class _Import:
             name = f"{stem}_{count}"
         self._names.add(name)
         return name
+
+
+def _names_used(graph: onnx.GraphProto) -> set[str]:
+    """What nodes, those of branches among them, and outputs of a graph read."""
+    names = {output.name for output in graph.output}
+    for node in graph.node:
+        names.update(node.input)
+        for inner in (inner for attribute in node.attribute for inner in _graphs(attribute)):
+            names |= _names_used(inner)
+    return names
+
+
+def _graphs(attribute: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
+    """The graphs that an attribute holds."""
+    return [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
 
 
 def _known_outputs(node: Node) -> Sequence[Array] | None:
@@ -229,7 +293,7 @@ def _known_outputs(node: Node) -> Sequence[Array] | None:
 def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     """Raises `InferError` unless some op stands for the operator."""
     name, domain = proto.op_type, proto.domain or "ai.onnx"
-    if domain == "ai.onnx" and (name in EXPANSIONS or name in KNOWN_ONLY or _class(name, opset)):
+    if domain == "ai.onnx" and (name in EXPANSIONS or name in KNOWN_ONLY or name == "If" or _class(name, opset)):
         return
     opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
     rule = f"{name} is supported in opsets {opsets}" if opsets and domain == "ai.onnx" else f"{name} is not supported"
@@ -240,6 +304,23 @@ def _class(name: str, opset: int) -> type[GraphOp] | None:
     """The class that stands for an operator of ai.onnx in an opset."""
     forms = TABLE.get(name, ())
     return next((kind for since, until, kind in forms if since <= opset and (until is None or opset <= until)), None)
+
+
+def _results(node: Node) -> Sequence[Value]:
+    """The outputs of a node that is not known as a whole; those without elements are arrays."""
+    some_empty = any(is_empty(value) for value in node.inputs)
+    found = empty_outputs(node) if some_empty else None
+    if found is not None:
+        return found
+    expansion = PARTLY_EMPTY.get(node.operator) if some_empty else None
+    expansion = expansion or EXPANSIONS.get(node.operator) or _operator
+    try:
+        return [known_if_empty(value) for value in expansion(node)]
+    except InferError:
+        found = empty_outputs(node)
+        if found is None:
+            raise
+        return found
 
 
 def _operator(node: Node) -> Sequence[SSAValue]:

@@ -27,7 +27,8 @@ INPUTS, OUTPUTS = "input_borders", "output_borders"
 @dataclass(frozen=True)
 class Border(ModulePass):
     """64-bit integers stop at the border: inside, an input or output of i64 is i32, which the runtime converts with a
-    check of the range. An output that is a constant is copied, so that every output has a place of its own.
+    check of the range. An output that is a constant is copied, so that every output has a place of its own; one without
+    elements needs none.
 
         func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
           %0 = graph.cast %x : (tensor<4xi64>) -> tensor<4xi32>
@@ -89,11 +90,11 @@ def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAVal
         array = constant_value(value, weights)
         assert array is not None
         made = constant(array.astype(np.int32) if element(value) == i64 else array, weights)
-        copy = CopyOp.build_op([made.result])
-        for op in (made, copy):
+        copies = [CopyOp.build_op([made.result])] if array.size else []
+        for op in (made, *copies):
             op.location = owner.location
             Rewriter.insert_op(op, InsertPoint.before(last))
-        return copy.result
+        return copies[0].result if copies else made.result
     return value
 
 

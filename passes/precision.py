@@ -1,5 +1,6 @@
 """The pass `precision`: gives each edge its element type. After it, no pass changes a bit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -39,17 +40,24 @@ TABLES = frozenset({"graph.resample"})
 BOUNDED = CONTRACTIONS | {
     *("graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid"),
     *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
+    *("graph.asin", "graph.acos", "graph.atan", "graph.asinh", "graph.acosh", "graph.softsign"),
     *("graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm", "graph.rms_norm"),
     *("graph.mean_variance_norm", "graph.lp_norm"),
 }
 """Safe ops: their results fit the low type whatever comes in."""
 WIDENING = frozenset(
     {
-        *("graph.exp", "graph.pow", "graph.cumsum"),
+        *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum"),
         *("graph.reduce_sum", "graph.reduce_prod", "graph.reduce_l1", "graph.reduce_sum_square"),
     }
 )
 """Their results may leave the low type's range though the operands are in it."""
+SPECTRAL = CONTRACTIONS | {
+    *("graph.add", "graph.sub", "graph.mul", "graph.div", "graph.affine", "graph.neg", "graph.abs", "graph.max"),
+    *("graph.clip", "graph.pow", "graph.sqrt", "graph.reduce_sum", "graph.reduce_mean", "graph.reduce_l2"),
+    *("graph.reduce_sum_square", "graph.batch_norm"),
+}
+"""What turns a signal into the powers of its frequencies."""
 SENSITIVE = frozenset({"graph.sqrt", "graph.rsqrt", "graph.reciprocal", "graph.log", "graph.div", "graph.pow"})
 """A tiny constant that protects their operand must not be lost."""
 
@@ -61,6 +69,8 @@ class Precision(ModulePass):
     Under `fp16`, an edge is f16 unless it is in an island. An island begins at an op with a constant that f16 cannot
     hold (a mask of −1e9, an ε of 1e-12 under a root), or whose results outgrow f16 (exp, squares, sums, the float of
     an i32), and ends at the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …).
+    The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
+    one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.
@@ -101,16 +111,22 @@ class _Typing:
     ctx: CompileContext
     low: Attribute
     islands: set[SSAValue] = field(default_factory=set[SSAValue])
+    spectra: set[Operation] = field(default_factory=set[Operation])
+    """Ops on the way from an input to a logarithm."""
     casts: dict[tuple[SSAValue, Attribute], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Attribute], SSAValue]
     )
 
     def run(self, block: Block) -> None:
         body = list(block.ops)
+        if self.low == f16:
+            self.spectra = self._spectra(body)
         for argument in block.args:
             self._enter(argument, block)
         for op in body:
-            if isinstance(op, GraphOp):
+            if op in self.spectra:
+                self._keep(op)
+            elif isinstance(op, GraphOp):
                 self._type(op)
             elif isinstance(op, ReturnOp):
                 self._leave(op, block)
@@ -171,9 +187,7 @@ class _Typing:
     def _recur(self, op: GraphOp) -> None:
         """The states stay f32 from one run of a stream to the next: what comes in as f32 is taken before its cast."""
         for index in range(3, len(op.operands)):
-            owner = op.operands[index].owner
-            if isinstance(owner, CastOp) and element(owner.x) == f32:
-                op.operands[index] = owner.x
+            op.operands[index] = _before_cast(op.operands[index])
         self._contract(op, 3)
         IRRewriter.replace_value_with_new_type(op.results[0], TensorType(self.low, shape(op.results[0])))
 
@@ -227,6 +241,39 @@ class _Typing:
         self.casts[key] = new.results[0]
         return new.results[0]
 
+    # spectra --------------------------------------------------------------------------------------------------------
+    def _spectra(self, body: Sequence[Operation]) -> set[Operation]:
+        """The ops that lead from inputs alone to a logarithm with a tiny ε."""
+        wanted = [
+            op
+            for op in body
+            if isinstance(op, GraphOp) and self._has_tiny(op) and any(user.name == "graph.log" for user in _readers(op))
+        ]
+        before = set[Operation]()
+        while wanted:
+            op = wanted.pop()
+            if op in before or (not isinstance(op, ViewOp) and op.name not in SPECTRAL):
+                continue
+            before.add(op)
+            wanted += [operand.owner for operand in op.operands if isinstance(operand.owner, GraphOp)]
+        found = set[Operation]()
+        for op in body:
+            if op in before and all(self._is_exact(operand, found) for operand in op.operands):
+                found.add(op)
+        return found
+
+    def _is_exact(self, value: SSAValue, spectra: set[Operation]) -> bool:
+        if isinstance(value.owner, Block):
+            return element(value) == f32
+        return value.owner in spectra or array_of(value, self.ctx) is not None
+
+    def _keep(self, op: Operation) -> None:
+        """An op whose float operands and results are f32."""
+        for index, operand in enumerate(op.operands):
+            if element(operand) in FLOATS:
+                op.operands[index] = self._as(_before_cast(operand), f32, op)
+        self._set(op, f32, island=True)
+
     # islands --------------------------------------------------------------------------------------------------------
     def _is_island(self, op: GraphOp) -> bool:
         if self.low != f16 or op.name in BOUNDED or _is_ratio(op, self.islands):
@@ -257,7 +304,7 @@ class _Typing:
         if isinstance(op, ClipOp):
             numbers = [np.asarray(number(op.properties, "lo"))]
         tiny = any(bool(np.any((np.abs(array) < LEAST_F16) & (array != 0))) for array in numbers)
-        return tiny and any(user.name in SENSITIVE for result in op.results for user in users(result))
+        return tiny and any(user.name in SENSITIVE for user in _readers(op))
 
 
 def _is_ratio(op: GraphOp, islands: set[SSAValue]) -> bool:
@@ -269,6 +316,16 @@ def _is_ratio(op: GraphOp, islands: set[SSAValue]) -> bool:
         operand in islands and isinstance(operand.owner, Operation) and operand.owner.name in inverses
         for operand in op.operands
     )
+
+
+def _readers(op: Operation) -> list[Operation]:
+    return [user for result in op.results for user in users(result)]
+
+
+def _before_cast(value: SSAValue) -> SSAValue:
+    """What comes in as f32, if `value` is the cast of it."""
+    owner = value.owner
+    return owner.x if isinstance(owner, CastOp) and element(owner.x) == f32 else value
 
 
 def _after(value: SSAValue) -> InsertPoint:

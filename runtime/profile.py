@@ -100,7 +100,8 @@ def profile(artifact: "Artifact", plan: Plan, base: int = 0, gm: NDArray[np.uint
     launches = prepare(artifact, plan, base)
     timings = timing.time_plan(launches, target, cores, gm)
     alone = [timed.cycles for timed in timings]
-    cycles = _linked_cycles(artifact, plan, base, sum(timed.records for timed in timings)) if plan.linked else alone
+    linked = plan.linked and bool(plan.steps)
+    cycles = _linked_cycles(artifact, plan, base, sum(timed.records for timed in timings)) if linked else alone
     found = enumerate(zip(plan.steps, launches, timings, cycles, strict=True))
     profiles = (_launch(n, artifact, step, prepared, timed, share) for n, (step, (prepared, _), timed, share) in found)
     return Profile(target, cores, tuple(profiles))

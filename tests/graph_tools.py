@@ -16,15 +16,16 @@ from stepwell.dialects.graph.op import GraphOp, element, shape
 
 Array = NDArray[Any]
 
-# The sharpest input of functions that are not defined, or too steep, elsewhere.
+# The least input of functions that are not defined, or too steep, below.
 POSITIVE = {
-    "graph.log",
-    "graph.sqrt",
-    "graph.rsqrt",
-    "graph.pow",
-    "graph.batch_norm",
-    "graph.reciprocal",
-    "graph.reduce_log_sum",
+    "graph.log": 0.1,
+    "graph.sqrt": 0.1,
+    "graph.rsqrt": 0.1,
+    "graph.pow": 0.1,
+    "graph.batch_norm": 0.1,
+    "graph.reciprocal": 0.1,
+    "graph.reduce_log_sum": 0.1,
+    "graph.acosh": 1.1,
 }
 
 
@@ -71,5 +72,6 @@ def random_inputs(op: GraphOp, seed: int = 0) -> list[Array]:
         elif kind.kind in "iu":
             found.append(np.asarray(rng.integers(1 if kind.kind == "u" else -9, 10, shape(operand))).astype(kind))
         else:
-            found.append((np.abs(values) + 0.1 if op.name in POSITIVE else values).astype(kind))
+            least = POSITIVE.get(op.name)
+            found.append((values if least is None else np.abs(values) + least).astype(kind))
     return found

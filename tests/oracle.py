@@ -5,6 +5,7 @@ which are float64 values with the error, in units of the last place of f32, that
 """
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -150,6 +151,9 @@ APPROXIMATE: dict[str, tuple[Callable[..., Array], float, float]] = {
     "cos": (np.cos, 0.51, 0.0),
     "tanh": (np.tanh, 1.5, 0.0),
     "erf": (_erf, 1.1, 0.0),
+    "sinh": (np.sinh, 0.51, 0.0),
+    "asinh": (np.arcsinh, 0.51, 0.0),
+    "atan": (np.arctan, 0.51, 0.0),
     "pow": (np.power, 0.51, 0.0),
     "sigmoid": (_sigmoid, 2.5, 2.0**-127),
     "silu": (lambda a: a * _sigmoid(a), 3.0, 2.0**-120),
@@ -197,9 +201,9 @@ WHOLE: dict[str, Callable[..., int]] = {
     "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
-    "and": lambda a, b: a != 0 and b != 0,
-    "or": lambda a, b: a != 0 or b != 0,
-    "xor": lambda a, b: (a != 0) != (b != 0),
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
     "not": lambda a: a == 0,
     "where": lambda a, b, c: b if a else c,
     "clip": lambda a, b, c: min(max(a, b), c),

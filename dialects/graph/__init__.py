@@ -4,6 +4,7 @@
 |---|---|
 | `op.py` | `GraphOp`, the base: read it first |
 | `elementwise.py`, `arithmetic.py`, `activations.py` | functions of the vector engine, element by element |
+| `composites.py` | functions of one operand that are made of these |
 | `contract.py` | matrix product and channels-last convolutions, as machines see them |
 | `conv.py`, `conv_transpose.py`, `pool.py` | windows as ONNX has them, NCHW, and the primitive of pooling |
 | `windows.py` | numbers of a window: defaults, `auto_pad`, more or fewer than two axes |
@@ -22,6 +23,7 @@ from xdsl.ir import Dialect
 from . import (
     activations,
     arithmetic,
+    composites,
     constants,
     contract,
     conv,
@@ -41,7 +43,8 @@ from . import (
 from .op import GraphOp
 
 FAMILIES = (
-    *(elementwise, arithmetic, activations, contract, conv, conv_transpose, pool, reduce, norm, recurrent, recurrence),
+    *(elementwise, arithmetic, activations, composites),
+    *(contract, conv, conv_transpose, pool, reduce, norm, recurrent, recurrence),
     views,
     gather,
     resize,

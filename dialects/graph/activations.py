@@ -174,6 +174,42 @@ class CosOp(Unary):
 
 
 @irdl_op_definition
+class SinhOp(Unary):
+    """The hyperbolic sine."""
+
+    name = "graph.sinh"
+    FUNCTION: ClassVar[str] = "sinh"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Sinh", 9),)
+
+    def reference(self, x: Array) -> Array:
+        return np.sinh(x)
+
+
+@irdl_op_definition
+class AsinhOp(Unary):
+    """The inverse of sinh."""
+
+    name = "graph.asinh"
+    FUNCTION: ClassVar[str] = "asinh"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Asinh", 9),)
+
+    def reference(self, x: Array) -> Array:
+        return np.arcsinh(x)
+
+
+@irdl_op_definition
+class AtanOp(Unary):
+    """The arc tangent, between −π/2 and π/2."""
+
+    name = "graph.atan"
+    FUNCTION: ClassVar[str] = "atan"
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Atan", 7),)
+
+    def reference(self, x: Array) -> Array:
+        return np.arctan(x)
+
+
+@irdl_op_definition
 class TanhOp(Unary):
     """The hyperbolic tangent."""
 

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition
 
 from .elementwise import Binary, Unary
-from .op import Array, InferError, Onnx
+from .op import Array, InferError, Onnx, i1
 
 
 @irdl_op_definition
@@ -206,38 +206,38 @@ class GeOp(Binary):
 
 @irdl_op_definition
 class AndOp(Binary):
-    """Both hold."""
+    """Both hold; of integers bit by bit."""
 
     name = "graph.and"
     FUNCTION: ClassVar[str] = "and"
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("And", 7),)
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("And", 7), Onnx("BitwiseAnd", 18))
 
     def reference(self, x: Array, y: Array) -> Array:
-        return np.logical_and(x, y)
+        return np.bitwise_and(x, y)
 
 
 @irdl_op_definition
 class OrOp(Binary):
-    """At least one holds."""
+    """At least one holds; of integers bit by bit."""
 
     name = "graph.or"
     FUNCTION: ClassVar[str] = "or"
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Or", 7),)
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Or", 7), Onnx("BitwiseOr", 18))
 
     def reference(self, x: Array, y: Array) -> Array:
-        return np.logical_or(x, y)
+        return np.bitwise_or(x, y)
 
 
 @irdl_op_definition
 class XorOp(Binary):
-    """Exactly one holds."""
+    """Exactly one holds; of integers bit by bit."""
 
     name = "graph.xor"
     FUNCTION: ClassVar[str] = "xor"
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Xor", 7),)
+    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Xor", 7), Onnx("BitwiseXor", 18))
 
     def reference(self, x: Array, y: Array) -> Array:
-        return np.logical_xor(x, y)
+        return np.bitwise_xor(x, y)
 
 
 @irdl_op_definition
@@ -247,6 +247,11 @@ class NotOp(Unary):
     name = "graph.not"
     FUNCTION: ClassVar[str] = "not"
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Not", 1),)
+
+    @classmethod
+    def check_logic(cls, elements: Sequence[Attribute]) -> None:
+        if elements[0] != i1:
+            raise InferError(f"operands are truth values, i1 (found {elements[0]})")
 
     def reference(self, x: Array) -> Array:
         return np.logical_not(x)

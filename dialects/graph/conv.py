@@ -132,6 +132,10 @@ class ConvOp(GraphOp):
         return [from_channels_last(emit, y, shape(self.result))]
 
 
+FAR = 64
+"""The largest dilation of a window over one axis whose taps are read from one panel of rows."""
+
+
 def convolve(
     emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding, groups: int
 ) -> SSAValue:
@@ -140,7 +144,9 @@ def convolve(
         return _folded(emit, x, weight, bias, window, groups)
     outputs, channels, *kernel = shape(weight)
     if len(kernel) == 1:
-        weight = emit.keep(ReshapeOp, weight, shape=[outputs, channels, 1, kernel[0]])
+        if window.dilations[0] > FAR and kernel[0] > 1 and (channels > 1 or groups == 1):
+            return _spread(emit, x, weight, bias, window, groups)
+        weight = emit.keep(ReshapeOp, weight, shape=[outputs, channels, kernel[0], 1])
     if groups == 1:
         return _whole(emit, x, weight, bias, window)
     if channels == 1:
@@ -158,6 +164,15 @@ def _folded(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, wi
     images = emit.keep(ReshapeOp, x, shape=[n * depth, *size])
     y = convolve(emit, images, weight, bias, window.part(slice(1, None)), groups)
     return emit.keep(ReshapeOp, y, shape=[n, depth, *shape(y)[1:]])
+
+
+def _spread(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding, groups: int) -> SSAValue:
+    """Over one axis, with taps so far apart that what lies between them is not worth keeping: they are channels."""
+    outputs, channels, taps = shape(weight)
+    x = fold_axis(emit, x, window, groups)
+    weight = emit.keep(TransposeOp, weight, perm=[0, 2, 1])
+    weight = emit.keep(ReshapeOp, weight, shape=[outputs, taps * channels, 1])
+    return convolve(emit, x, weight, bias, Sliding((1,), (1,), (0,), (0,), (1,)), groups)
 
 
 def _whole(emit: Emit, x: SSAValue, weight: SSAValue, bias: SSAValue | None, window: Sliding) -> SSAValue:

@@ -134,11 +134,11 @@ class ConvTransposeOp(GraphOp):
         strides, pads, dilations = (ints(self.properties, name) for name in ("strides", "pads", "dilations"))
         weight = self.weight
         if len(shape(self.x)) == 3:  # a second axis, of extent 1
-            strides, dilations, pads = (1, *strides), (1, *dilations), (0, pads[0], 0, pads[1])
-            weight = emit.keep(ReshapeOp, weight, shape=[*shape(weight)[:2], 1, shape(weight)[2]])
+            strides, dilations, pads = (*strides, 1), (*dilations, 1), (pads[0], 0, pads[1], 0)
+            weight = emit.keep(ReshapeOp, weight, shape=[*shape(weight), 1])
         x, groups = to_channels_last(emit, self.x), integer(self.properties, "groups")
         rank = len(strides)
-        size = [1, *shape(self.result)[2:]][-rank:]
+        size = [*shape(self.result)[2:], 1][:rank]
         reach = [before + n for before, n in zip(pads, size, strict=False)]
         y = _Transposed(emit, x, weight, as_bias(emit, self.bias), strides, dilations, groups, reach).run()
         return [from_channels_last(emit, _cut(emit, y, pads[:rank], size), shape(self.result))]

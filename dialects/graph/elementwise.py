@@ -14,7 +14,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from ...runtime.numerics.functions import FUNCTIONS
 from ..loops import LoopNest, Map, broadcast, identity
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, broadcast_shapes, i1, promote, shape
+from .constants import NUMPY
+from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, broadcast_shapes, element, i1, promote, shape
 from .properties import attributes, number
 
 
@@ -43,13 +44,20 @@ class Elementwise(GraphOp):
         elements = [operand.element_type for operand in operands]
         found = ", ".join(map(str, elements))
         if kind == "logic":
-            _check(all(element == i1 for element in elements), f"operands are truth values, i1 (found {found})")
-            return i1
+            cls.check_logic(elements)
+            return elements[0]
         floats = all(element in FLOATS for element in elements)
         if kind == "float":
             _check(floats, f"operands are floats (found {found})")
         _check(floats or len(set(elements)) == 1, f"operands are all floats, or all of one type (found {found})")
         return i1 if kind == "compare" else promote(operands)
+
+    @classmethod
+    def check_logic(cls, elements: Sequence[Attribute]) -> None:
+        """Raises `InferError` unless a function of kind `logic` takes these."""
+        whole = len(set(elements)) == 1 and elements[0] not in FLOATS
+        found = ", ".join(map(str, elements))
+        _check(whole, f"operands are truth values, i1, or integers of one type (found {found})")
 
     @property
     def immediates(self) -> tuple[float, ...]:
@@ -99,8 +107,6 @@ class CastOp(Unary):
     EXAMPLE: ClassVar[str] = "%1 = graph.cast %0 : (tensor<4xf32>) -> tensor<4xf16>"
 
     def reference(self, x: Array) -> Array:
-        from .constants import NUMPY
-
         target = NUMPY[self.result.type.element_type]  # pyright: ignore[reportAttributeAccessIssue]
         if target == np.bool_:
             return x != 0
@@ -157,7 +163,11 @@ class ClipOp(Unary):
 
     @property
     def immediates(self) -> tuple[float, ...]:
-        return number(self.properties, "lo", -np.inf), number(self.properties, "hi", np.inf)
+        bounds = number(self.properties, "lo", -np.inf), number(self.properties, "hi", np.inf)
+        if element(self.x) in FLOATS:
+            return bounds
+        limits = np.iinfo(NUMPY[element(self.x)])  # an infinity is no integer
+        return tuple(float(min(max(bound, limits.min), limits.max)) for bound in bounds)
 
     @classmethod
     def from_onnx(

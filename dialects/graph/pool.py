@@ -271,8 +271,8 @@ class AvgPoolOp(Pool):
         # The padding that counts becomes part of the image.
         zero = (0,) * len(overhang)
         counted = [a - o for a, o in zip(window.after, overhang, strict=True)]
-        lead = [0] * (len(shape(x)) - 2 - len(overhang))
-        x = padded(emit, x, [*lead, *window.before], [*lead, *counted])
+        unit = [0] * (len(shape(x)) - 2 - len(overhang))
+        x = padded(emit, x, [*window.before, *unit], [*counted, *unit])
         return [self.pooled(emit, x, replace(window, before=zero, after=overhang))]
 
 

@@ -195,8 +195,8 @@ class SliceOp(ViewOp):
         computed = [name for name, value in values.items() if value is None]
         if computed:
             raise InferError(f"bounds of a slice are constants ({', '.join(computed)} computed)")
-        given = {name: value.tolist() for name, value in values.items() if value is not None and value.size}
-        return [0], attributes(**given)
+        given = {name: value.tolist() for name, value in values.items() if value is not None}
+        return [0], attributes(**{name: found for name, found in given.items() if found or name in ("starts", "ends")})
 
     def reference(self, x: Array) -> Array:
         starts, sizes, steps = (ints(self.properties, name) for name in ("starts", "sizes", "steps"))

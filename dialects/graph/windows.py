@@ -1,7 +1,8 @@
 """Windows as ONNX has them: over any number of axes after the second, with defaults and `auto_pad`.
 
 The machine's windows slide over two axes of a channels-last tensor. One over a single axis gets a second one of extent
-1; of one over three, `fold_axis` makes the taps of the first axis further channels.
+1 behind it, since an image is cut between its rows; of one over three, `fold_axis` makes the taps of the first axis
+further channels.
 """
 
 import math
@@ -64,14 +65,14 @@ class Sliding:
         return replace(self, **{name: getattr(self, name)[axes] for name in names})
 
     def two_axes(self) -> dict[str, Any]:
-        """Properties of a window over two axes; of one over a single axis, the first has extent 1."""
+        """Properties of a window over two axes; of one over a single axis, the second has extent 1."""
         one = len(self.kernel) == 1
-        lead, zero = ((1,), (0,)) if one else ((), ())
+        unit, zero = ((1,), (0,)) if one else ((), ())
         return {
-            "kernel": (*lead, *self.kernel),
-            "strides": (*lead, *self.strides),
-            "pads": (*zero, *self.before, *zero, *self.after),
-            "dilations": (*lead, *self.dilations),
+            "kernel": (*self.kernel, *unit),
+            "strides": (*self.strides, *unit),
+            "pads": (*self.before, *zero, *self.after, *zero),
+            "dilations": (*self.dilations, *unit),
         }
 
 
@@ -113,7 +114,7 @@ def to_channels_last(emit: Emit, x: SSAValue) -> SSAValue:
     """[N, C, …] as [N, …, C] with at least two axes in between."""
     size = shape(x)
     if len(size) == 3:
-        x = emit.keep(ReshapeOp, x, shape=[size[0], size[1], 1, size[2]])
+        x = emit.keep(ReshapeOp, x, shape=[*size, 1])
     return emit.keep(TransposeOp, x, perm=[0, *range(2, len(shape(x))), 1])
 
 

@@ -108,6 +108,7 @@ def _unary(name: str) -> Callable[[float], float]:
 
 
 absolute, floor, ceil, rint, sqrt = (_unary(name) for name in ("fabs", "floor", "ceil", "rint", "sqrt"))
+sqrt64: Callable[[float], float] = _convert(_types.float64, _types.float64, lambda b, x: declare(b, "llvm.sqrt.f64", x))
 
 
 def _binary(operand: Any, emit: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -69,7 +69,7 @@ class Implementation:
     @property
     def is_predicate(self) -> bool:
         """Whether the result is 0 or 1."""
-        return FN.EQ <= self.code <= FN.NOT or self.code in (FN.ISNAN, FN.ISINF)
+        return FN.EQ <= self.code <= FN.GE or self.code in (FN.NOT, FN.ISNAN, FN.ISINF)
 
 
 ZERO, ONE = scalar.ZERO, scalar.ONE
@@ -155,9 +155,9 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
     Implementation(FN.LE, F(lambda a, b: _truth(a <= b)), F(lambda a, b: i64(a <= b)), "a ≤ b"),
     Implementation(FN.GT, F(lambda a, b: _truth(a > b)), F(lambda a, b: i64(a > b)), "a > b"),
     Implementation(FN.GE, F(lambda a, b: _truth(a >= b)), F(lambda a, b: i64(a >= b)), "a ≥ b"),
-    Implementation(FN.AND, None, F(lambda a, b: i64((a != NONE) & (b != NONE))), "both are true"),
-    Implementation(FN.OR, None, F(lambda a, b: i64((a != NONE) | (b != NONE))), "any is true"),
-    Implementation(FN.XOR, None, F(lambda a, b: i64((a != NONE) ^ (b != NONE))), "one of them is true"),
+    Implementation(FN.AND, None, F(lambda a, b: a & b), "both are true; of integers bit by bit"),
+    Implementation(FN.OR, None, F(lambda a, b: a | b), "any is true; of integers bit by bit"),
+    Implementation(FN.XOR, None, F(lambda a, b: a ^ b), "one of them is true; of integers bit by bit"),
     Implementation(FN.NOT, None, F(lambda a: i64(a == NONE)), "a is false"),
     Implementation(FN.WHERE, F(lambda a, b, c: select(a != ZERO, b, c)), F(lambda a, b, c: b if a != NONE else c),
                    "b where a is true, else c; a is b8 or an integer"),
@@ -191,6 +191,9 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
     Implementation(FN.ISNAN, F(lambda a: _truth(a != a)), F(lambda a: NONE), "a is NaN"),
     Implementation(FN.ISINF, F(lambda a: _truth(absolute(a) == scalar.INF)), F(lambda a: NONE), "a is ±inf"),
     Implementation(FN.FMOD, scalar.fmod, _whole_fmod, "the remainder with the sign of a"),
+    Implementation(FN.ATAN, scalar.atan, None, "arctan a"),
+    Implementation(FN.ASINH, scalar.asinh, None, "arsinh a"),
+    Implementation(FN.SINH, scalar.sinh, None, "sinh a"),
 )  # fmt: skip
 
 assert all(row.code == code for code, row in enumerate(IMPLEMENTATIONS)), "IMPLEMENTATIONS is in the order of FN"

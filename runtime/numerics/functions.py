@@ -14,8 +14,8 @@ Kind = Literal["float", "number", "compare", "logic", "any"]
 class Function:
     """An elementwise function.
 
-    `kind`: float (operands widen to f32), number (f32, or exact integers), compare (gives b8), logic (b8), any (moves
-    values unchanged)."""
+    `kind`: float (operands widen to f32), number (f32, or exact integers), compare (gives b8), logic (b8, or
+    the bits of integers), any (moves values unchanged)."""
 
     name: str
     arity: int
@@ -76,6 +76,9 @@ FUNCTIONS: dict[str, Function] = {
         Function("isnan", 1, "compare", 1),
         Function("isinf", 1, "compare", 1),
         Function("fmod", 2, "number", 4),
+        Function("atan", 1, "float", 8),
+        Function("asinh", 1, "float", 8),
+        Function("sinh", 1, "float", 8),
     )
 }
 CODES: dict[str, int] = {name: code for code, name in enumerate(FUNCTIONS)}
@@ -133,6 +136,9 @@ class FN(IntEnum):
     ISNAN = 46
     ISINF = 47
     FMOD = 48
+    ATAN = 49
+    ASINH = 50
+    SINH = 51
 
 
 class RFN(IntEnum):

@@ -6,8 +6,8 @@ against f64 over every 211th of all f32 values (erf: every 1477th); special case
 polynomials are minimax fits (Lawson's iteration) with their coefficients rounded to f32 one after the other; in f64
 they are Taylor series.
 
-`pow`, `sin` and `cos` compute in f64, which is where their extra precision comes from: rounding is then their only
-noticeable error.
+`pow`, `sin`, `cos`, `sinh`, `asinh` and `atan` compute in f64, which is where their extra precision comes from:
+rounding is then their only noticeable error.
 """
 
 from ..jit import inline
@@ -35,6 +35,7 @@ from .bits import (
     shl32,
     shr32,
     sqrt,
+    sqrt64,
     sub32,
     u64,
 )
@@ -269,6 +270,41 @@ def pow(x: float, y: float) -> float:
     square = x * x
     result = select(y == THREE, square * x, select(y == TWO, square, result))
     return select(y == ONE, x, result)
+
+
+_sinh_near = polynomial(1.0, 1 / 6, 1 / 120, 1 / 5040, 1 / 362880, 1 / 39916800, 1 / 6227020800, double=True)
+_atan_tail = polynomial(*((-1) ** k / (2 * k + 1) for k in range(11)), double=True)
+PI_HALF_64 = 1.5707963267948966
+
+
+@inline
+def sinh(x: float) -> float:
+    """(eˣ − e⁻ˣ) ÷ 2, a polynomial below 1; error below 0.501."""
+    wide = f64(absolute(x))
+    power = _exp2_64(wide * LOG2_E_64)
+    y = select64(wide < 1.0, wide * _sinh_near(wide * wide), 0.5 * (power - 1.0 / power))
+    return copysign(f32(y), x)
+
+
+@inline
+def asinh(x: float) -> float:
+    """ln(|x| + √(x² + 1)) with the sign of x, as ln(1 + y) corrected for the rounding of 1 + y; error below 0.501."""
+    wide = f64(absolute(x))
+    y = wide + wide * wide / (1.0 + sqrt64(1.0 + wide * wide))
+    one = 1.0 + y
+    log = _log2_64(one) * LN2_64 + (y - (one - 1.0)) / one
+    return copysign(select(absolute(x) == INF, INF, f32(log)), x)
+
+
+@inline
+def atan(x: float) -> float:
+    """The arc tangent of |x| or 1 ÷ |x|, halved twice by r ÷ (1 + √(1 + r²)) for a series; error below 0.501."""
+    wide = f64(absolute(x))
+    y = select64(wide > 1.0, 1.0 / wide, wide)
+    r = y / (1.0 + sqrt64(1.0 + y * y))
+    r = r / (1.0 + sqrt64(1.0 + r * r))
+    angle = 4.0 * (r * _atan_tail(r * r))
+    return copysign(f32(select64(wide > 1.0, PI_HALF_64 - angle, angle)), x)
 
 
 PI_HALF_HIGH = 1.5707963267341256  # 33 bits: n · PI_HALF_HIGH is exact for n < 2²⁰

@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 from acceptance.subjects import MODELS as SMALL
-from acceptance.zoo import FITS, MODELS, PICTURE, compiled, inputs, proto, reference
+from acceptance.zoo import FITS, FUSED, MODELS, PICTURE, SHAPE_WORK, compiled, inputs, proto, reference
 from ocr import demo
 from onnx_models import bert_layer, mlp, small_cnn
 
 from stepwell.driver.agreement import COSINE, agree, agree_all, onnxruntime_run
 from stepwell.runtime.plan import Launch
-
-SHAPE_WORK = {"Constant", "Shape", "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Reshape", "Flatten"}
-"""Integer arithmetic on shapes, done when compiling, and what moves no byte."""
-FUSED = {"Relu", "Clip", "Transpose", "Mul", "Add", "BatchNormalization"}
-"""What may become part of another node's instruction, or of its weights."""
 
 
 @pytest.mark.parametrize(("name", "target"), FITS)

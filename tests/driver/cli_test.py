@@ -443,3 +443,18 @@ def test_shapes_are_read() -> None:
     assert cli.parse_shape("x=1,3,48,320") == ("x", (1, 3, 48, 320))
     assert cli.parse_shape("a=b=2") == ("a=b", (2,))
     assert cli.parse_shape("x=") == ("x", ())
+
+
+def test_an_output_without_elements_has_no_statistics(run: Run, tmp_path: Path) -> None:
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [4]), ("y", None))]
+    bounds = helper.make_tensor("b", TensorProto.INT64, [1], [2])
+    graph = helper.make_graph(
+        [helper.make_node("Slice", ["x", "b", "b"], ["y"])], "none", infos[:1], infos[1:], [bounds]
+    )
+    file = tmp_path / "none.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
+    assert run("compile", file, "--target", "tiny", "-o", tmp_path / "none.stw")[0] == 0
+    code, out, _ = run("run", tmp_path / "none.stw", "--random", "0")
+    assert code == 0
+    assert "y       float32      0  –    –     –\n" in out
+    assert run("compare", file, "--random", "0", "--target", "tiny")[0] == 0
