@@ -330,7 +330,7 @@ def load_panel(
     """The panel under some output rows, or under all: what the one before it has as well, and the rest. `run`:
     bursts of a pixel, or without `pixels` of a row; these then follow each other without a gap."""
     above, stride, t = image.pads[0], image.strides[0], r.target
-    heights = [number(min(image.panel_rows(image.oh) - above, image.h))]
+    heights = [number(image.panel_rows(image.oh))]
     if rows is not None:
         heights = [number(above)] * (above > 0) + [rows.scaled(stride).plus(image.reach - stride - above)]
     for height in heights:

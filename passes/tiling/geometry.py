@@ -10,7 +10,7 @@ from ...dialects.tile.builder import Affine, Index
 from ...runtime.target import Target
 from .product import SEGMENT
 from .schedule import Column, tile_sizes
-from .space import balanced
+from .space import balanced, up16
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,10 @@ class Image:
 
     @property
     def least_rows(self) -> int:
-        """Output rows of a panel at least, so that the halo of the second panel lies inside the image."""
+        """Output rows of a panel at least: one tile of pixels, where a row is one pixel; so many that the halo of the
+        second panel lies inside the image."""
+        if self.ow == 1:
+            return min(16, self.oh)
         return max(1, -(-self.pads[0] // self.strides[0]))
 
     @overload
@@ -68,8 +71,11 @@ class Image:
     @overload
     def panel_rows(self, rows: Column) -> Column: ...
     def panel_rows(self, rows: int | Column) -> int | Column:
-        """Input rows of a panel of `rows` output rows."""
-        return (rows - 1) * self.strides[0] + self.reach
+        """Input rows of a panel of `rows` output rows; of all, those that there are."""
+        size = (rows - 1) * self.strides[0] + self.reach
+        if isinstance(rows, int):
+            return min(size - self.pads[0], self.h) if rows >= self.oh else size
+        return np.where(rows >= self.oh, np.minimum(size - self.pads[0], self.h), size)
 
     def loaded_rows(self, rows: Column, panels: Column) -> Column:
         """Input rows that the panels of `rows` output rows load in all."""
@@ -144,10 +150,10 @@ class Image:
 def panel_heights(image: Image) -> list[int]:
     """Candidate numbers of output rows of a panel, large ones first; no panel begins in the padding below."""
     parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
-    while image.oh > 16 * parts[-1]:
-        parts.append(2 * parts[-2])
-    heights = {balanced(image.oh, max(1, image.oh // n)) for n in parts} | {1}
     if image.ow == 1:  # in whole tiles
-        heights |= {-(-h // block) * block for h in heights for block in (16, 128) if block < image.oh}
+        tiles = (-(-image.oh // (1 << n)) for n in range(image.oh.bit_length()))
+        heights = {min(image.oh, up16(h) if h < 512 else 256 * -(-h // 256)) for h in tiles}
+    else:
+        heights = {balanced(image.oh, max(1, image.oh // n)) for n in parts} | {1}
     inside = (h for h in heights if (-(-image.oh // h) - 1) * h * image.strides[0] <= image.h)
     return sorted((h for h in inside if h >= min(image.least_rows, image.oh)), reverse=True)

@@ -128,7 +128,7 @@ def _levels(this: Groups, c: Cut) -> int:
     """Loops, one in another."""
     image = this.image
     tiles = (image.batch > 1, c.rows < image.oh, c.groups < this.count, c.n0 < this.outputs)
-    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < this.depth, not c.resident, this.depth > SEGMENT)
+    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < this.depth, this.depth > SEGMENT)
     return max(1, sum(tiles)) + sum(steps)
 
 

@@ -63,14 +63,14 @@ class Rows:
         window those under the output columns from `left` on."""
         image = self.image
         line = image.w * image.channels
-        above, step = image.pads[0], image.strides[0]
+        above, step = image.pads[0] if self.rows < image.oh else 0, image.strides[0]
         height = image.panel_rows(self.rows)
         self.width = block.tile if block else image.channels
         self.left = left or Affine()
         self.buffer = self.k.alloc((height, self.across, self.width), image.dtype, "l1", spot.slots)
         base = b * (image.h * line) + (block.start if block else 0)
         part = self.rows * step
-        for done in range(0, above if self.rows < image.oh else 0, part):
+        for done in range(0, above, part):
             # As much as lies over one panel: all of it is inside the image, or nothing.
             count, top = min(part, above - done), first * step - done
             self._copy(above - done - count, base + (top - count) * line, self.k.clamp(top, count), block)
