@@ -1,15 +1,20 @@
 """Convolutions over an image in channels-last layout: the panel of input rows stands in L1, patches are cut by
 `im2col`.
 
-for image, row panel (r output rows), column block n (in either order of the last two):
+for image, row panel (r output rows) or window of one output row, column block n (in either order of the last two):
   load panel: the halo above (not for the first panel) and the rows from its first output row on
   for pixel block of the panel:
-    for k0: im2col, feed b, mma
+    for k1: load what comes by chunks: the weights, the channels of the panel
+      for k0: im2col, feed b, mma
     drain, epilogue, store
+
+k runs over blocks of channels, and over the taps inside them: a chunk of it needs a range of the channels.
 """
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from ...dialects import tile
@@ -167,17 +172,8 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
             first = dims[0].start * (image.oh * image.ow) + pixel
             finish.place(Dim(image.batch * image.oh * image.ow, min(c.m0, c.rows * image.ow), first, count), dims[2])
             step = _Step(k, image, c, rows, weights, dims[2], rows.first(dims[1].start, pixel), count)
-
-            def stream(first: Affine, count: Index, chunk: int) -> None:
-                if not c.resident:
-                    weights.load(dims[:3], first, count, 2, chunk)
-                if c.stream:
-                    spot = Spot(len(loops), c.slots, k, 0, cores)
-                    step.channel = image.channel_at(first)
-                    rows.load(dims[0].start, dims[1].start, spot, step.block(chunk), dims[3].start)
-
-            streamed = c.stream or not c.resident
-            acc = contract(k, image.depth, c.k0, c.k1, stream if streamed else None, levels + inside, step)
+            stream = partial(step.load, dims) if c.stream or not c.resident else None
+            acc = contract(k, image.depth, c.k0, c.k1, stream, levels + inside, step)
             finish.run(acc)
     return k.finish()
 
@@ -244,10 +240,16 @@ class _Step:
     channel: Affine = field(default_factory=Affine)
     """First channel of the panel."""
 
-    def block(self, chunk: int) -> Dim:
-        """The channels of the panel for a chunk of k."""
-        channels, width = self.image.channels, self.image.chunk_channels(chunk)
-        return Dim(channels, width, self.channel, self._present(width))
+    def load(self, dims: Sequence[Dim], first: Affine, count: Index, chunk: int) -> None:
+        """Loads what comes by chunks of k: the weights, the channels of the panel; `dims` are batch, rows, columns,
+        pixels of a row."""
+        if not self.c.resident:
+            self.weights.load(dims[:3], first, count, 2, chunk)
+        if self.c.stream:
+            b, row, _, x = (dim.start for dim in dims)
+            width, self.channel = self.image.chunk_channels(chunk), self.image.channel_at(first)
+            block = Dim(self.image.channels, width, self.channel, self._present(width))
+            self.rows.load(b, row, Spot(len(dims), self.c.slots, self.k, 0, 1), block, x)
 
     def _present(self, width: int) -> Index:
         """Channels of a panel of so many."""

@@ -1,7 +1,7 @@
 """Convolutions whose panels are cut every way the lattice knows: windows of a row, channels of a chunk of k, both.
 
 Random shapes; every cut is offered though the panel would fit, and any of those that cut it is taken. All levels must
-give the same bits, which the graph level knows nothing of panels for.
+give the same bits.
 """
 
 from collections import Counter
