@@ -195,7 +195,8 @@ class Step(Protocol):
 
 
 Stream = Callable[[Affine, Index, int], None]
-"""Loads the panels that come by chunks: k in [first, first + count), at most `chunk` long."""
+"""Loads the panels that come by chunks: k in [first, first + count), at most `chunk` long. The terms of `first` are
+segments and chunks."""
 
 
 def contract(k: KernelBuilder, depth: int, k0: int, k1: int, stream: Stream | None, levels: int, step: Step) -> Buffer:
@@ -209,10 +210,11 @@ def contract(k: KernelBuilder, depth: int, k0: int, k1: int, stream: Stream | No
     # One slot each is enough: while the total drains, the cube sums the next tile's first segment.
     total = k.alloc(step.shape, sums, "l0c", 1)
     k1 = k0 if levels + 3 > LEVELS else k1
-    with k.loop(depth, step=SEGMENT) as s:
+    with k.loop(-(-depth // SEGMENT)) as number:
+        s = number * SEGMENT
         part = k.alloc(step.shape, sums, "l0c", 1)
         _segment(k, depth, s, k.clamp(depth - s, SEGMENT), k0, k1, stream, step, part)
-        k.fold(total[0, 0], part[0, 0], step.extents, k.clamp(1 - s, 1))
+        k.fold(total[0, 0], part[0, 0], step.extents, k.clamp(1 - number, 1))
     return total
 
 
@@ -237,7 +239,11 @@ def _segment(
         with maybe_loop(k, bound, k0) as inside:
             one(inside)
         return
-    with maybe_loop(k, bound, k1) as chunk:
+    chunks: Index = -(-depth // k1)
+    if first.terms:  # a segment is whole chunks
+        chunks = k.clamp(chunks - Affine(0, tuple((coef // k1, x, y) for coef, x, y in first.terms)), SEGMENT // k1)
+    with maybe_loop(k, chunks, 1) as number:
+        chunk = number * k1
         count = upto(k, depth, first + chunk, k1)
         stream(first + chunk, count, k1)
         with maybe_loop(k, count, k0) as position:

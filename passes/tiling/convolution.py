@@ -1,7 +1,8 @@
 """The schedules of a convolution: panels of image rows, tiles of the cube, where the weights stand.
 
 The panel of input rows under some output rows is whole in L1; the weights of a column block are resident, or stream in
-chunks of k. Either the row panels or the column blocks are the outer loop.
+chunks of k. Either the row panels or the column blocks are the outer loop. Where panels are large, one may also be cut:
+into windows of one output row; and it may come with each tile, the channels of a chunk of k at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
 from ...runtime.isa import Engine
-from ...runtime.replay import Dim, Nest
+from ...runtime.replay import CONSTANT, Dim, Nest
 from ...runtime.target import Target
 from .geometry import Image, panel_heights
 from .product import SEGMENT, k_steps
@@ -46,7 +47,8 @@ from .space import up16
 
 class Cut(NamedTuple):
     """Sizes of a convolution's tiles: output rows of a panel, pixels, columns, k; `k1`: chunk of k of weights that are
-    not `resident` (all of K of a column block in L1); `slots`: panels of rows at a time."""
+    not `resident` (all of K of a column block in L1); `slots`: panels of rows at a time; `window`: a panel is for m0
+    pixels of one row; `stream`: it holds the channels of a chunk of k."""
 
     rows: int
     m0: int
@@ -56,6 +58,8 @@ class Cut(NamedTuple):
     resident: bool
     rows_outer: bool
     slots: int = 2
+    window: bool = False
+    stream: bool = False
     parts_0: int = 1
     parts_1: int = 1
     parts_2: int = 1
@@ -67,55 +71,118 @@ class Cut(NamedTuple):
 
     def loops(self, image: Image, columns: int) -> tuple[str, ...]:
         """The loops over tiles, from the outside; a loop of one trip is none."""
-        order = ("b", "r", "n") if self.rows_outer else ("b", "n", "r")
-        trips = {"b": image.batch, "r": -(-image.oh // self.rows), "n": -(-columns // self.n0)}
+        order = ("b", "r", "x", "n") if self.rows_outer else ("b", "n", "r", "x")
+        windows = -(-image.ow // self.m0) if self.window else 1
+        trips = {"b": image.batch, "r": -(-image.oh // self.rows), "x": windows, "n": -(-columns // self.n0)}
         return tuple(d for d in order if trips[d] > 1)
+
+
+SIZED = Cut._fields[:10]
+"""The fields but for the parts."""
+SLOT = np.array([name == "slots" for name in SIZED], np.int64)
+"""What a cut with one slot has less than one with two: slow, but better than nothing."""
 
 
 def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     """All cuts whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Cut`; each shared
     out in the one way that suits its tiles best."""
-    es, target = r.esize, r.target
+    target = r.target
     parts: list[NDArray[np.int64]] = []
     for rows in panel_heights(image):
-        pixels = rows * image.ow
-        sizes = [m for m in tile_sizes(pixels, 512) if not image.two_bounds(rows, m)]
-        m0, n0 = (a.ravel() for a in np.meshgrid(sizes, tile_sizes(columns, 512), indexing="ij"))
-        fits = (8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes)
-        if not fits.any():
-            if rows > 1 or parts or not sizes:
-                continue
-            fits = fitting(fits, m0 * n0)
-        tiles = k_steps(image.depth, m0[fits], n0[fits], es, target)
-        parts.append(np.concatenate([np.full((len(tiles), 1), rows), tiles], 1))
+        m0, n0 = _tiles(image.pixel_tiles(rows), columns, r, epilogue, rows == 1 and not parts)
+        if m0.size:
+            parts.append(_whole(image, rows, k_steps(image.depth, m0, n0, r.esize, target)))
+    if image.large(image.channels, target):
+        parts += _cut_panels(image, columns, r, epilogue)
+        parts += [part - SLOT for part in parts]
     if not parts:
         return {name: np.zeros(0) for name in Cut._fields}
-    tiles = np.concatenate(parts)
-    depth = up16(min(image.depth, SEGMENT))
-    columns_: list[NDArray[np.int64]] = []
-    for resident, steps in ((1, 1), (0, 1), (0, 2), (0, 4)):
-        for rows_outer in (1, 0):
-            k1 = np.minimum(tiles[:, 3] * steps, depth)
-            rest = [np.full(len(tiles), v) for v in (resident, rows_outer, 2)]
-            columns_.append(np.stack([*tiles.T, k1, *rest], 1))
-    table = distinct(np.concatenate(columns_))
-    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Cut._fields[:8])}
-    kind = np.where(t["rows_outer"] == 1, 0, np.where(t["resident"] == 1, 1, 2))
-    _, first, of = np.unique((table[:, 0] * 1024 + table[:, 2]) * 4 + kind, return_index=True, return_inverse=True)
+    table = np.concatenate(parts)
+    heights, table[:, 0] = np.unique(table[:, 0], return_inverse=True)
+    table = distinct(table)
+    table[:, 0] = heights[table[:, 0]]
+    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(SIZED)}
+    kind = np.where(t["stream"] == 1, 3, np.where(t["rows_outer"] == 1, 0, 2))
+    kind = np.where((t["resident"] == 1) & (t["rows_outer"] == 0), 1 + 3 * (t["stream"] == 1), kind)
+    _, first, of = np.unique((table[:, 0] * 1024 + table[:, 2]) * 8 + kind, return_index=True, return_inverse=True)
     split = splits(image, columns, kind[first], t["rows"][first], t["n0"][first], r, cores, epilogue)
     t |= {name: split[of, i] for i, name in enumerate(PARTS)}
-    legal = levels(image, columns, t) <= LEVELS
-    if not (legal & (l1_need(image, columns, t) <= target.l1_bytes)).any():
-        t["slots"] = np.ones_like(t["slots"])  # slow, but better than nothing
+    # Windows are not shared out: there is something else to share.
+    alone = (cores > 1) & (t["window"] == 1) & (image.batch * image.oh == 1) & (t["n0"] >= columns)
+    legal = (levels(image, columns, t) <= LEVELS) & ~alone
     need = l1_need(image, columns, t)
     keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
     return {name: column[keep] for name, column in t.items()}
 
 
+def _tiles(
+    sizes: Sequence[int], columns: int, r: Rates, epilogue: Epilogue, least: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(m0, n0) that fit L0C and UB twice; if none does, the `least`."""
+    m0, n0 = (a.ravel() for a in np.meshgrid(sizes, tile_sizes(columns, 512), indexing="ij"))
+    fits = (8 * m0 * n0 <= r.target.l0c_bytes) & (m0 * n0 * epilogue.ub <= r.target.ub_bytes)
+    if least:
+        fits = fitting(fits, m0 * n0)
+    return m0[fits], n0[fits]
+
+
+def _whole(image: Image, rows: int, tiles: NDArray[np.int64], window: bool = False) -> NDArray[np.int64]:
+    """Cuts of tiles (m0, n0, k0) with panels of all channels, as rows of `SIZED`."""
+    depth = up16(min(image.depth, SEGMENT))
+    found: list[NDArray[np.int64]] = []
+    for resident, steps in ((1, 1), (0, 1), (0, 2), (0, 4)):
+        k1 = np.minimum(tiles[:, 2] * steps, depth)
+        found.append(_rows(rows, tiles, k1, resident, window, False))
+    return np.concatenate(found)
+
+
+def _rows(
+    rows: int, tiles: NDArray[np.int64], k1: NDArray[np.int64], resident: int, window: bool, stream: bool
+) -> NDArray[np.int64]:
+    """Rows of `SIZED`, the loops in either order."""
+    found: list[NDArray[np.int64]] = []
+    for rows_outer in (1, 0):
+        rest = [np.full(len(tiles), v) for v in (resident, rows_outer, 2, window, stream)]
+        found.append(np.stack([np.full(len(tiles), rows), *tiles.T, k1, *rest], 1))
+    return np.concatenate(found)
+
+
+def _cut_panels(image: Image, columns: int, r: Rates, epilogue: Epilogue) -> Iterator[NDArray[np.int64]]:
+    """Cuts whose panel is the window under one tile, has the channels of a chunk of k, or both."""
+    shapes = [(1, m, True) for m in image.window_tiles()]
+    shapes += [(rows, up16(rows * image.ow), False) for rows in panel_heights(image) if rows * image.ow <= 512]
+    for rows, m, window in shapes:
+        m0, n0 = _tiles([m], columns, r, epilogue, False)
+        if window:
+            yield _whole(image, rows, k_steps(image.depth, m0, n0, r.esize, r.target), window)
+        for k1 in _chunks(image):
+            k0 = _steps_of(k1, m0, n0, r)
+            tiles = np.stack([m0, n0, k0], 1)[k0 > 0]
+            for resident in (1, 0):
+                yield _rows(rows, tiles, np.full(len(tiles), k1), resident, window, True)
+
+
+def _chunks(image: Image) -> list[int]:
+    """Chunks of k that do not have all channels: whole blocks of channels; of several segments whole parts of one."""
+    if image.depth > SEGMENT:
+        sizes = [SEGMENT >> n for n in range(8)]
+    else:
+        sizes = [image.c0 * image.taps << n for n in range(8)]
+    return [k1 for k1 in sizes if k1 < image.depth and image.chunk_channels(k1) < image.channels]
+
+
+def _steps_of(k1: int, m0: NDArray[np.int64], n0: NDArray[np.int64], r: Rates) -> NDArray[np.int64]:
+    """k0 by tile: the longest that chunks are whole steps of and of which both operands fit L0 twice; 0: none."""
+    most = np.minimum(r.target.l0a_bytes // m0, r.target.l0b_bytes // n0) // (2 * r.esize)
+    steps = np.array([0, *(16 * d for d in range(1, k1 // 16 + 1) if k1 // 16 % d == 0)])
+    return steps[np.searchsorted(steps, most, side="right") - 1]
+
+
 def splits(
     image: Image, columns: int, kind: NDArray[np.int64], rows: Column, n0: Column, r: Rates, cores: int, e: Epilogue
 ) -> Column:
-    """[tiles, 3]: how tiles are shared out; `kind`: row panels stand (0), the weights (1), or neither (2)."""
+    """[tiles, 3]: how tiles are shared out; `kind`: row panels stand (0), the weights (1), or neither (2); panels come
+    by chunks (3), and the weights stand (4)."""
 
     def cost(share: Shares, active: Column) -> Column:
         """What the busiest core takes by its busiest engine."""
@@ -123,8 +190,9 @@ def splits(
         size = b * oh * image.ow * n
         panels, whole = ceil(oh, rows), n0 >= columns
         panel = image.panel_rows(np.minimum(rows, oh)) * image.w * image.channels
-        a_times = np.where((kind == 0) | (rows >= image.oh), 1, ceil(n, n0))
-        w_times = np.where((kind == 1) | (kind == 0) & whole, np.where(whole, 1, b), b * panels)
+        a_times = np.where((kind == 0) | (kind < 3) & (rows >= image.oh), 1, ceil(n, n0))
+        stands = (kind == 1) | (kind == 4)
+        w_times = np.where(stands | (kind == 0) & whole, np.where(whole, 1, b), b * panels)
         moved = (a_times * b * panels * panel + w_times * image.depth * n) * r.esize
         moved = moved + size * (sum(e.whole) + sum(e.results))
         cube = b * ceil(oh * image.ow, g.cube_m) * ceil(n, g.cube_n) * ceil(image.depth, r.block_k) * r.block
@@ -136,42 +204,61 @@ def splits(
 def levels(image: Image, columns: int, t: Table) -> Column:
     """Loops that nest."""
     outer = (image.batch > 1) + 1.0 * (t["rows"] < image.oh) + (t["n0"] < columns) + (t["m0"] < t["rows"] * image.ow)
-    chunks = (t["resident"] == 0) & (t["k1"] > t["k0"])
+    chunks = ((t["resident"] == 0) | (t["stream"] == 1)) & (t["k1"] > t["k0"])
     return outer + (image.depth > SEGMENT) + 1 + chunks
+
+
+def windows(image: Image, t: Table) -> Column:
+    """Windows of an output row."""
+    return np.where(t["window"] == 1, ceil(image.ow, t["m0"]), 1)
+
+
+def panel_size(image: Image, t: Table, rows: Column) -> tuple[Column, Column, Column]:
+    """Input columns and channels of a panel, and how many there are of one place."""
+    across = np.where(t["window"] == 1, image.across(t["m0"]), image.w)
+    width, chunks = np.full_like(rows, image.channels), np.ones_like(rows)
+    for k1 in np.unique(t["k1"][t["stream"] == 1]):
+        here = (t["stream"] == 1) & (t["k1"] == k1)
+        width[here], chunks[here] = image.chunk_channels(int(k1)), ceil(image.depth, k1)
+    return across, width, chunks
 
 
 def l1_need(image: Image, columns: int, t: Table) -> Column:
     """Bytes in L1: panels twice, unless a core comes to their loop once."""
     es = SIZES[image.dtype]
     b, oh, n = shares((image.batch, image.oh, columns), (1, t["rows"], t["n0"]), t)
-    panels, nn, rows_outer = ceil(oh, t["rows"]), ceil(n, t["n0"]), t["rows_outer"] == 1
-    once = (b == 1) & (panels == 1) & (rows_outer | (nn == 1) | (t["rows"] >= image.oh))
-    panel = image.panel_rows(t["rows"]) * image.w * image.channels * np.where(once, 1, t["slots"])
+    panels, nn, rows_outer = ceil(oh, t["rows"]) * windows(image, t), ceil(n, t["n0"]), t["rows_outer"] == 1
+    once = (b == 1) & (panels == 1) & (rows_outer | (nn == 1) | (t["rows"] >= image.oh)) & (t["stream"] == 0)
+    across, width, _ = panel_size(image, t, t["rows"])
+    panel = image.panel_rows(t["rows"]) * across * width * np.where(once, 1, t["slots"])
     depth = np.where(t["resident"] == 1, image.depth, t["k1"])
-    width = 16 * ceil(np.minimum(t["n0"], columns), 16)
     single = (t["resident"] == 1) & (nn == 1) & ((b == 1) & (~rows_outer | (panels == 1)) | (t["n0"] >= columns))
-    return (panel + depth * width * np.where(single, 1, 2)) * es
+    wide = 16 * ceil(np.minimum(t["n0"], columns), 16)
+    return (panel + depth * wide * np.where(single, 1, 2)) * es
 
 
 def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
     """What the busiest core's engines do."""
     g, es, k = r.target, r.esize, image.depth
     b, oh, n = share
-    panels, nn, nk = ceil(oh, t["rows"]), ceil(n, t["n0"]), ceil(k, t["k0"])
-    m, nm = oh * image.ow, panels * ceil(t["rows"] * image.ow, t["m0"])
-    resident, rows_outer = t["resident"] == 1, t["rows_outer"] == 1
+    lines, nn, nk = ceil(oh, t["rows"]), ceil(n, t["n0"]), ceil(k, t["k0"])
+    panels = lines * windows(image, t)
+    m, nm = oh * image.ow, np.where(t["window"] == 1, panels, lines * ceil(t["rows"] * image.ow, t["m0"]))
+    resident, rows_outer, stream = t["resident"] == 1, t["rows_outer"] == 1, t["stream"] == 1
     tiles, chunks = b * nm * nn, ceil(k, t["k1"])
     # A panel stands while loops inside its own run, those of one trip not emitted.
     n_whole = t["n0"] >= columns
-    a_times = np.where(rows_outer | (t["rows"] >= image.oh), 1, nn)
+    a_times = np.where(~stream & (rows_outer | (panels == 1) & (t["rows"] >= image.oh)), 1, nn)
     w_stands = resident & (n_whole | ~rows_outer)
     w_times = np.where(w_stands, np.where(n_whole, 1, b), b * np.where(resident, panels, nm))
-    line = image.w * image.channels * es
+    across, width, times = panel_size(image, t, oh)
+    line = across * width * es
     panel = image.panel_rows(np.minimum(t["rows"], oh)) * line
-    left, right = a_times * b * image.loaded_rows(oh, panels) * line, w_times * n * k * es
+    left = a_times * b * image.loaded_rows(oh, lines) * windows(image, t) * times * line
+    right = w_times * n * k * es
     sizes = (image.batch, image.oh, columns)
     cores = working(t, sizes, (1, t["rows"], t["n0"]), share, left, right, b * m * n * e.moved)
-    transfers = 2 * a_times * b * panels + w_times * nn * np.where(resident, 1, chunks)
+    transfers = 2 * a_times * b * panels * times + w_times * nn * np.where(resident, 1, chunks)
     feed = b * k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
@@ -183,22 +270,32 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
 def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `image` emits it."""
     g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", *PORT)
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", "run", *PORT)
     loops = cut.loops(image, columns)
-    here = {"b": number(1), "r": number(image.oh), "n": number(columns)}
-    run, weights, panel = number(image.w * image.channels), -1, -1
+    here = {"b": number(1), "r": number(image.oh), "n": number(columns), "x": number(image.ow)}
+    weights, panel = -1, -1
+    steps = {"b": ("b", 1), "r": ("r", "rows"), "n": ("n", "n0"), "x": (image.ow, "m0")}
+
+    def load() -> int:
+        into = nest.buffer(cut.slots)
+        across = here["x"].scaled(image.strides[1]).plus(image.across(1) - image.strides[1])
+        pixels = (across,) if cut.window else (number(image.w),) if cut.stream else ()
+        load_panel(nest, r, image, into, here["r"] if "r" in loops else None, pixels, Dim(CONSTANT, 0, "run"))
+        return into
+
     with ExitStack() as stack:
         for depth in range(-1, len(loops)):
             if depth >= 0:
                 d = loops[depth]
-                here[d] = stack.enter_context(nest.loop(d, {"b": 1, "r": "rows", "n": "n0"}[d]))
+                here[d] = stack.enter_context(nest.loop(*steps[d]))
             if cut.resident and (loops.index("n") if "n" in loops else -1) == depth:
                 weights = nest.buffer()
                 r.load(nest, weights, (number(image.depth),), here["n"])
-            if max((loops.index(d) for d in "br" if d in loops), default=-1) == depth:
-                panel = nest.buffer(cut.slots)
-                load_panel(nest, r, image, panel, here["r"] if "r" in loops else None, (), run)
-        m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
+            if max((loops.index(d) for d in "brx" if d in loops), default=-1) == depth and not cut.stream:
+                panel = load()
+        m = here["x"]
+        if not cut.window:
+            m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
         n = here["n"]
         loaded = e.loads(nest, r, m, n)
         acc = part = nest.buffer(1 if image.depth > SEGMENT else 2)
@@ -209,10 +306,13 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
                 part = nest.buffer(1)
             with ExitStack() as innermost:
                 extent = segment
-                if not cut.resident:
+                if cut.stream or not cut.resident:
                     extent = innermost.enter_context(nest.loop(image.depth, "k1", segment))
-                    weights = nest.buffer()
-                    r.load(nest, weights, (extent,), n)
+                    if not cut.resident:
+                        weights = nest.buffer()
+                        r.load(nest, weights, (extent,), n)
+                    if cut.stream:
+                        panel = load()
                 k = innermost.enter_context(nest.loop(image.depth, "k0", extent))
                 a0, b0 = nest.buffer(), nest.buffer()
                 r.feed(nest, panel, a0, m, k, left=True)
@@ -227,15 +327,21 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
 def load_panel(
     nest: Nest, r: Rates, image: Image, into: int, rows: Dim | None, pixels: Sequence[Dim], run: Dim
 ) -> None:
-    """The panel under some output rows, or under all: what the one before it has as well, and the rest."""
-    above, stride = image.pads[0], image.strides[0]
-    if rows is None:
-        height = number(min(image.panel_rows(image.oh) - above, image.h))
-    else:
-        height = rows.scaled(stride).plus(image.reach - stride - above)
-        if above:
-            r.load(nest, into, (number(above), *pixels), run)
-    r.load(nest, into, (height, *pixels), run)
+    """The panel under some output rows, or under all: what the one before it has as well, and the rest. `run`:
+    bursts of a pixel, or without `pixels` of a row; these then follow each other without a gap."""
+    above, stride, t = image.pads[0], image.strides[0], r.target
+    heights = [number(image.panel_rows(image.oh))]
+    if rows is not None:
+        heights = [number(above)] * (above > 0) + [rows.scaled(stride).plus(image.reach - stride - above)]
+    for height in heights:
+        nest.op(
+            Engine.LOAD,
+            t.fixed_load,
+            PORT[0],
+            (height, *pixels, run),
+            writes=(into,),
+            port=PORT[1],
+        )
 
 
 def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Choices:
@@ -245,10 +351,21 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     sizes = (image.batch, image.oh, columns)
     share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, columns, t, share, r, epilogue)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), *r.port(found.cores)], 1)
+    _, width, _ = panel_size(image, t, t["rows"])
+    cut = (t["window"] == 1) | (t["stream"] == 1)
+    run = np.where(cut, ceil(width * r.esize, target.gm_burst), image.w * image.channels * r.esize / target.gm_burst)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run, *r.port(found.cores)], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    flags = np.stack([t["rows"] < image.oh, t["n0"] < columns, t["resident"], t["rows_outer"]], 1)
-    code = flags.astype(np.int64) @ np.array([8, 4, 2, 1])
+    shape = [
+        t["slots"] == 1,
+        t["window"],
+        t["stream"],
+        t["rows"] < image.oh,
+        t["n0"] < columns,
+        t["resident"],
+        t["rows_outer"],
+    ]
+    code = np.stack(shape, 1).astype(np.int64) @ np.array([64, 32, 16, 8, 4, 2, 1])
 
     def nest(row: int) -> Nest:
         return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), r, epilogue)

@@ -1,7 +1,7 @@
 """Depthwise convolutions: each channel meets only its own taps, 16 channels at a time.
 
 load the weights, feed them
-for image, row panel, channel block n:
+for image, row panel or window of a row, channel block n:
   load panel (rows × width × n)
   for pixel block:
     for each few groups of 16 channels: im2col of all taps, mma_dw
@@ -22,7 +22,7 @@ from .space import Spot, flat_arguments, open_tiles
 
 def tile_depthwise(name: str, region: Region, image: Image, machine: Machine) -> tile.KernelOp:
     """The kernel of a depthwise convolution; the best schedule whose buffers fit."""
-    target, cores = machine.target, machine.cores
+    target, cores, image = machine.target, machine.cores, image.upright()
     machine.need_cube(image.dtype)
     found = schedules(image, target, cores, epilogue_of(region, target))
     return first_fitting(
@@ -43,22 +43,23 @@ def _build(name: str, region: Region, image: Image, c: Cut, cores: int) -> tile.
         Dim(image.batch, 1, Affine(), 1),
         Dim(image.oh, c.rows, Affine(), image.oh),
         Dim(image.channels, min(c.n0, image.channels), Affine(), image.channels),
+        Dim(image.ow, c.m0 if c.window else image.ow, Affine(), image.ow),
     ]
-    rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, dims[2].tile)
-    loops = [d for d in (0, 1, 2) if dims[d].blocks > 1]
+    rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, c.m0 if c.window else None)
+    loops = [d for d in (0, 1, 3, 2) if dims[d].blocks > 1]
     weights: list[Buffer] = []
 
     def load(spot: Spot) -> None:
         if spot.depth < 0:
             weights.append(_weights(k, image, buffers[anchor.operands[1]], c.resident, spot))
         if spot.depth == len(loops) - 1:
-            rows.load(dims[0].start, dims[1].start, spot, dims[2])
+            rows.load(dims[0].start, dims[1].start, spot, dims[2], dims[3].start)
 
-    opened = open_tiles(k, dims, loops, cores, c.parts, load)
-    with opened, pixel_blocks(k, image, c.rows, c.m0, dims[1]) as (pixel, count, _):
+    opened = open_tiles(k, dims, loops, cores, (*c.parts, 1), load)
+    with opened, pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, _):
         first = dims[0].start * (image.oh * image.ow) + pixel
         finish.place(Dim(pixels, min(c.m0, c.rows * image.ow), first, count), dims[2])
-        finish.run(_taps(k, image, c, rows, weights[0], dims[2], pixel, count))
+        finish.run(_taps(k, image, c, rows, weights[0], dims[2], rows.first(dims[1].start, pixel), count))
     return k.finish()
 
 
@@ -80,7 +81,7 @@ def _taps(
     """Multiplies a few groups of channels at a time; returns the accumulator of the tile."""
     width, most, channels = c.n0 // GROUP, c.g0 // GROUP, image.channels
     acc = k.alloc((c.m0, c.n0), "f32", "l0c", 2)
-    fields = image.fields() | {"c0": GROUP}
+    fields = rows.fields() | {"c0": GROUP}
     # Steps end with their tile; where they do not all fit, tiles are whole and the loop counts groups.
     even, last = c.even(image), -(-min(c.n0, channels) // GROUP)
     bound, step, scale = (block.extent, c.g0, 1) if even else (last, most, GROUP)
@@ -106,7 +107,7 @@ def _taps(
             b0 = buffer.box(0, 1)
         cut = not even and width * GROUP < channels
         present = k.clamp(c.n0 - inside if cut else channels - channel, c.g0)
-        moving = {"m0": pixel, "k0": tap * GROUP, "channels": present, "row0": rows.row0}
+        moving = {"m0": pixel, "k0": tap * GROUP, "channels": present}
         k.im2col(a0[0, 0], rows.patches(inside), (count, part(GROUP)), **moving, **fields)
         groups = most if even else upto(k, last, index, most)
         k.mma_dw(acc.box(inside, c.n0, 1), a0[0, 0], b0, (count, groups, taps), k.clamp(1 - tap, 1))

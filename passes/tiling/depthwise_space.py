@@ -48,7 +48,7 @@ GROUP = 16
 
 class Cut(NamedTuple):
     """Output rows of a panel; pixels and channels of a tile; channels and taps of a step; `resident`: all
-    weights stand in L0B."""
+    weights stand in L0B; `window`: a panel is for m0 pixels of one row."""
 
     rows: int
     m0: int
@@ -56,6 +56,7 @@ class Cut(NamedTuple):
     g0: int
     taps: int
     resident: bool
+    window: bool = False
     parts_0: int = 1
     parts_1: int = 1
     parts_2: int = 1
@@ -67,7 +68,9 @@ class Cut(NamedTuple):
 
     def loops(self, image: Image) -> tuple[str, ...]:
         """The loops over panels, from the outside; a loop of one trip is none."""
-        trips = {"b": image.batch, "r": -(-image.oh // self.rows), "n": -(-image.channels // self.n0)}
+        windows = -(-image.ow // self.m0) if self.window else 1
+        blocks = -(-image.channels // self.n0)
+        trips = {"b": image.batch, "r": -(-image.oh // self.rows), "x": windows, "n": blocks}
         return tuple(d for d, count in trips.items() if count > 1)
 
     def even(self, image: Image) -> bool:
@@ -81,17 +84,21 @@ def lattice(image: Image, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     out in the one way that suits its tiles best."""
     target = r.target
     cuts: list[tuple[int, ...]] = []
-    for rows in panel_heights(image):
-        sizes = [m for m in tile_sizes(rows * image.ow, 512) if not image.two_bounds(rows, m)]
+    panels = [(h, image.pixel_tiles(h), 0) for h in panel_heights(image)]
+    if image.large(min(image.channels, GROUP), target):
+        panels.append((1, image.window_tiles(), 1))
+    for rows, sizes, window in panels:
         for n0 in tile_sizes(image.channels, 512):
             for m0 in sizes:
                 if 8 * m0 * n0 <= target.l0c_bytes and m0 * n0 * epilogue.ub <= target.ub_bytes:
-                    cuts += [(rows, m0, n0, *step) for step in _steps(image, m0, n0, target)]
-    table = np.array([(*cut, resident) for cut in cuts for resident in (1, 0)], np.int64).reshape(-1, 6)
-    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Cut._fields[:6])}
+                    cuts += [(window, rows, m0, n0, *step) for step in _steps(image, m0, n0, target)]
+    table = np.array([(*cut, resident, window) for window, *cut in cuts for resident in (1, 0)], np.int64)
+    t = {name: table.reshape(-1, 7)[:, i].astype(np.float64) for i, name in enumerate(Cut._fields[:7])}
     t |= splits(image, t, r, cores, epilogue)
     fed = np.where(t["resident"] == 1, image.depth, 2 * t["taps"] * t["g0"]) * r.esize
-    legal, need = (levels(image, t) <= LEVELS) & (fed <= target.l0b_bytes), l1_need(image, t)
+    # Windows are not shared out: there is something else to share.
+    alone = (cores > 1) & (t["window"] == 1) & (image.batch * image.oh == 1) & (t["n0"] >= image.channels)
+    legal, need = (levels(image, t) <= LEVELS) & (fed <= target.l0b_bytes) & ~alone, l1_need(image, t)
     keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
     return {name: column[keep] for name, column in t.items()}
 
@@ -139,11 +146,18 @@ def splits(image: Image, t: Table, r: Rates, cores: int, e: Epilogue) -> Table:
     return {name: found[:, i] for i, name in enumerate(PARTS)}
 
 
+def windows(image: Image, t: Table) -> tuple[Column, Column]:
+    """Input columns of a panel, and panels of a row."""
+    window = t["window"] == 1
+    return np.where(window, image.across(t["m0"]), image.w), np.where(window, ceil(image.ow, t["m0"]), 1)
+
+
 def l1_need(image: Image, t: Table) -> Column:
     """Bytes in L1: panels twice, unless a core has one; the weights."""
     b, oh, n = shares((image.batch, image.oh, image.channels), (1, t["rows"], t["n0"]), t)
-    once = (b == 1) & (oh <= t["rows"]) & (n <= t["n0"])
-    panel = image.panel_rows(t["rows"]) * image.w * np.minimum(t["n0"], image.channels)
+    once = (b == 1) & (oh <= t["rows"]) & (n <= t["n0"]) & (t["window"] == 0)
+    across, _ = windows(image, t)
+    panel = image.panel_rows(t["rows"]) * across * np.minimum(t["n0"], image.channels)
     return (panel * np.where(once, 1, 2) + image.depth) * SIZES[image.dtype]
 
 
@@ -152,7 +166,8 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
     g, es = r.target, r.esize
     b, oh, n = share
     rows, n0 = np.minimum(t["rows"], oh), np.minimum(t["n0"], n)
-    panels, nn = b * ceil(oh, rows) * ceil(n, n0), ceil(n, n0)
+    across, parts = windows(image, t)
+    panels, nn = b * ceil(oh, rows) * parts * ceil(n, n0), ceil(n, n0)
     m, nm = oh * image.ow, ceil(oh, rows) * ceil(rows * image.ow, t["m0"])
     tiles = b * nm * nn
     steps = tiles * ceil(n0, t["g0"]) * ceil(image.taps, t["taps"])
@@ -162,10 +177,10 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
     weights = np.where(t["resident"] == 1, kept, tiles * ceil(n0, GROUP) * image.taps * GROUP * es)
     fixed = np.where(t["resident"] == 1, steps + 1, 2 * steps) * g.fixed_feed
     feed = products * GROUP * es * m / g.feed_a_bytes + weights / g.feed_b_bytes + fixed
-    first = image.panel_rows(rows) * image.w * n0 * es + kept
+    first = image.panel_rows(rows) * across * n0 * es + kept
     halo = 1.0 + ((t["rows"] < image.oh) & (image.pads[0] > 0))
     l1, ub = l1_need(image, t), t["m0"] * t["n0"] * e.ub
-    loaded = b * image.loaded_rows(oh, ceil(oh, rows)) * image.w * n * es
+    loaded = b * image.loaded_rows(oh, ceil(oh, rows)) * parts * across * n * es
     sizes, none = (image.batch, image.oh, image.channels), np.zeros_like(n)
     cores = working(t, sizes, (1, t["rows"], t["n0"]), share, none, none, loaded + b * m * n * e.moved)
     transfers, traffic = halo * panels + 1, loaded + kept
@@ -178,7 +193,8 @@ def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     g = r.target
     nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps", *PORT)
     loops = cut.loops(image)
-    here = {"b": number(1), "r": number(image.oh), "n": number(image.channels)}
+    here = {"b": number(1), "r": number(image.oh), "n": number(image.channels), "x": number(image.ow)}
+    steps = {"b": ("b", 1), "r": ("r", "rows"), "n": ("n", "n0"), "x": (image.ow, "m0")}
     block, kept = GROUP * r.esize, image.depth * r.esize
     with ExitStack() as stack:
         weights = b0 = nest.buffer()
@@ -187,13 +203,17 @@ def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
             b0 = nest.buffer()
             nest.op(Engine.FEED, g.fixed_feed, kept / g.feed_b_bytes, (), (weights,), (b0,))
         for d in loops:
-            here[d] = stack.enter_context(nest.loop(d, {"b": 1, "r": "rows", "n": "n0"}[d]))
+            here[d] = stack.enter_context(nest.loop(*steps[d]))
         panel, rows = nest.buffer(), here["r"] if "r" in loops else None
-        if "n" in loops:
-            load_panel(nest, r, image, panel, rows, (number(image.w),), here["n"])
+        if cut.window or "n" in loops:
+            across = here["x"].scaled(image.strides[1]).plus(image.across(1) - image.strides[1])
+            run = here["n"].scaled(r.esize).blocks(g.gm_burst)
+            load_panel(nest, r, image, panel, rows, (across if cut.window else number(image.w),), run)
         else:
-            load_panel(nest, r, image, panel, rows, (), number(image.w * image.channels))
-        m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
+            load_panel(nest, r, image, panel, rows, (), number(image.w * image.channels * r.esize / g.gm_burst))
+        m = here["x"]
+        if not cut.window:
+            m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
         loaded = e.loads(nest, r, m, here["n"])
         acc = nest.buffer()
         with nest.loop("n", "g0", here["n"]) as c, nest.loop(image.taps, "taps") as taps:
@@ -218,8 +238,8 @@ def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Cho
     found = estimate(image, t, share, r, epilogue)
     values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), *r.port(found.cores)], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    flags = np.stack([t["rows"] < image.oh, t["n0"] < image.channels, t["resident"]], 1)
-    code: NDArray[np.int64] = flags.astype(np.int64) @ np.array([4, 2, 1])
+    flags = np.stack([t["window"], t["rows"] < image.oh, t["n0"] < image.channels, t["resident"]], 1)
+    code: NDArray[np.int64] = flags.astype(np.int64) @ np.array([8, 4, 2, 1])
 
     def nest(row: int) -> Nest:
         return nest_of(image, Cut._make(int(v) for v in rows[row]), r, epilogue)

@@ -1,13 +1,16 @@
 """Geometry of windows over a channels-last image."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
 
-from ...dialects.tile.builder import Index
-from .schedule import Column
-from .space import balanced
+from ...dialects.tile import SIZES
+from ...dialects.tile.builder import Affine, Index
+from ...runtime.target import Target
+from .product import SEGMENT
+from .schedule import Column, tile_sizes
+from .space import balanced, up16
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,21 @@ class Image:
         """Input rows under one output row."""
         return (self.kernel[0] - 1) * self.dilations[0] + 1
 
+    def upright(self) -> "Image":
+        """The image itself, or of one line of pixels the same pixels one under another: in memory and in the order of k
+        that is the same, and rows are what panels are cut by."""
+        if (self.h, self.oh, self.kernel[0], self.pads[0]) != (1, 1, 1, 0):
+            return self
+        turned = ("kernel", "strides", "dilations", "pads")
+        swapped = {name: getattr(self, name)[::-1] for name in turned}
+        return replace(self, h=self.w, w=1, oh=self.ow, ow=1, **swapped)
+
     @property
     def least_rows(self) -> int:
-        """Output rows of a panel at least, so that the halo of the second panel lies inside the image."""
+        """Output rows of a panel at least: one tile of pixels, where a row is one pixel; so many that the halo of the
+        second panel lies inside the image."""
+        if self.ow == 1:
+            return min(16, self.oh)
         return max(1, -(-self.pads[0] // self.strides[0]))
 
     @overload
@@ -56,12 +71,57 @@ class Image:
     @overload
     def panel_rows(self, rows: Column) -> Column: ...
     def panel_rows(self, rows: int | Column) -> int | Column:
-        """Input rows of a panel of `rows` output rows."""
-        return (rows - 1) * self.strides[0] + self.reach
+        """Input rows of a panel of `rows` output rows; of all, those that there are."""
+        size = (rows - 1) * self.strides[0] + self.reach
+        if isinstance(rows, int):
+            return min(size - self.pads[0], self.h) if rows >= self.oh else size
+        return np.where(rows >= self.oh, np.minimum(size - self.pads[0], self.h), size)
 
     def loaded_rows(self, rows: Column, panels: Column) -> Column:
         """Input rows that the panels of `rows` output rows load in all."""
         return np.minimum(self.h, self.panel_rows(rows)) + (panels - 1) * (self.reach - self.strides[0])
+
+    @overload
+    def across(self, columns: int) -> int: ...
+    @overload
+    def across(self, columns: Column) -> Column: ...
+    def across(self, columns: int | Column) -> int | Column:
+        """Input columns under a window of so many output columns."""
+        return (columns - 1) * self.strides[1] + (self.kernel[1] - 1) * self.dilations[1] + 1
+
+    def large(self, channels: int, target: Target) -> bool:
+        """Whether the smallest panel of so many channels, with another one, leaves less than half of L1."""
+        rows = self.panel_rows(min(self.least_rows, self.oh))
+        return 4 * rows * self.w * channels * SIZES[self.dtype] > target.l1_bytes
+
+    def pixel_tiles(self, rows: int) -> list[int]:
+        """Pixels of a tile under panels of so many output rows."""
+        return [m for m in tile_sizes(rows * self.ow, 512) if not self.two_bounds(rows, m)]
+
+    def window_tiles(self) -> list[int]:
+        """Pixels of a tile that is part of one output row, with a panel of its own: such windows lie inside the image
+        but for the padding left of the first and what the last one lacks."""
+        (sh, sw), (above, left), end = self.strides, self.pads, self.ow - 1
+        if (self.oh - 1) * sh > self.h or self.reach <= above:
+            return []
+        sizes = [m for m in tile_sizes(self.ow, 512) if m <= end and m * sw >= left and self.across(m) <= self.w]
+        return [m for m in sizes if end // m * m * sw - left < self.w]
+
+    def channel_at(self, position: Affine) -> Affine:
+        """The first channel of chunks of k, or one before it: of each loop over chunks its steps in whole blocks of
+        channels."""
+        step = self.c0 * self.taps
+        return Affine(0, tuple((coef // step * self.c0, x, y) for coef, x, y in position.terms))
+
+    def chunk_channels(self, k1: int) -> int:
+        """Channels from `channel_at` of a chunk of k1 on that any chunk has."""
+        step = self.c0 * self.taps
+        inside = min(self.depth, SEGMENT)
+        segment, chunk = np.meshgrid(np.arange(-(-self.depth // SEGMENT)), np.arange(-(-inside // k1)), indexing="ij")
+        first = segment * SEGMENT + chunk * k1
+        last = np.minimum(np.minimum(first + k1, (segment + 1) * SEGMENT), self.depth)
+        width = -(-last // step) - segment * (SEGMENT // step) - chunk * (k1 // step)
+        return int(width[first < self.depth].max()) * self.c0
 
     def two_bounds(self, rows: int, m0: int) -> bool:
         """Whether a block of m0 pixels would end with its panel or with the image, whichever comes first: no field has
@@ -89,8 +149,11 @@ class Image:
 
 def panel_heights(image: Image) -> list[int]:
     """Candidate numbers of output rows of a panel, large ones first; no panel begins in the padding below."""
-    heights = {
-        balanced(image.oh, max(1, image.oh // parts)) for parts in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-    } | {1}
+    parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+    if image.ow == 1:  # in whole tiles
+        tiles = (-(-image.oh // (1 << n)) for n in range(image.oh.bit_length()))
+        heights = {min(image.oh, up16(h) if h < 512 else 256 * -(-h // 256)) for h in tiles}
+    else:
+        heights = {balanced(image.oh, max(1, image.oh // n)) for n in parts} | {1}
     inside = (h for h in heights if (-(-image.oh // h) - 1) * h * image.strides[0] <= image.h)
     return sorted((h for h in inside if h >= min(image.least_rows, image.oh)), reverse=True)

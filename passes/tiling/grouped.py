@@ -1,6 +1,6 @@
 """Convolutions by group: a panel holds the channels of a block of groups, an accumulator their outputs side by side.
 
-for image, row panel, block of groups:
+for image, row panel or window of a row, block of groups:
   load the panel (rows × width × channels of the block) and the block's weights
   for pixel block:
     for each group: for k0: im2col, feed b, mma
@@ -47,7 +47,7 @@ class Groups:
         )
         first, second, third, fourth = ((n[0], n[1]) for n in (kernel, strides, dilations, pads))
         image = Image(batch, h, w, count * channels, oh, ow, first, second, third, fourth, dtype_name(op.x))
-        return Groups(image, count, channels, outputs // count)
+        return Groups(image.upright(), count, channels, outputs // count)
 
     @property
     def depth(self) -> int:
@@ -58,7 +58,7 @@ class Groups:
 @dataclass(frozen=True)
 class Cut:
     """Output rows of a panel; pixels, groups and outputs of each for a tile; k of a step; `resident`: all weights of a
-    block are in L1."""
+    block are in L1; `window`: a panel is for m0 pixels of one row."""
 
     rows: int
     m0: int
@@ -66,6 +66,7 @@ class Cut:
     n0: int
     k0: int
     resident: bool
+    window: bool = False
 
     @property
     def width(self) -> int:
@@ -88,21 +89,29 @@ def tile_groups(name: str, region: Region, machine: Machine) -> tile.KernelOp:
 def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
     """Cuts whose tiles fit L0 twice."""
     image, es = this.image, SIZES[this.image.dtype]
-    for rows in panel_heights(image):
+    panels = [(rows, _pixels(image, rows), False) for rows in panel_heights(image)]
+    if image.large(this.channels, target):
+        panels.append((1, image.window_tiles(), True))
+    for rows, sizes, window in panels:
         for groups, n0, resident in _blocks(this):
             width = up16(groups * n0)
-            for m in (256, 128, 64, 32, 16):
-                m0 = balanced16(rows * image.ow, m)
-                if (m > 16 and m >= 2 * m0) or 8 * m0 * width > target.l0c_bytes or image.two_bounds(rows, m0):
+            for m0 in sizes:
+                if 8 * m0 * width > target.l0c_bytes:
                     continue
                 for k in (512, 256, 128, 64, 32, 16):
                     k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
                     if (k > 16 and k >= 2 * k0) or 2 * m0 * k0 * es > target.l0a_bytes:
                         continue
-                    cut = Cut(rows, m0, groups, n0, k0, resident)
+                    cut = Cut(rows, m0, groups, n0, k0, resident, window)
                     if 2 * up16(n0) * k0 * es <= target.l0b_bytes and _levels(this, cut) <= LEVELS:
                         yield cut
                         break
+
+
+def _pixels(image: Image, rows: int) -> list[int]:
+    """Pixels of a tile under panels of so many output rows."""
+    sizes = [(m, balanced16(rows * image.ow, m)) for m in (256, 128, 64, 32, 16)]
+    return [m0 for m, m0 in sizes if (m == 16 or m < 2 * m0) and not image.two_bounds(rows, m0)]
 
 
 def _blocks(this: Groups) -> Iterator[tuple[int, int, bool]]:
@@ -119,16 +128,17 @@ def _levels(this: Groups, c: Cut) -> int:
     """Loops, one in another."""
     image = this.image
     tiles = (image.batch > 1, c.rows < image.oh, c.groups < this.count, c.n0 < this.outputs)
-    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < this.depth, not c.resident, this.depth > SEGMENT)
+    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < this.depth, this.depth > SEGMENT)
     return max(1, sum(tiles)) + sum(steps)
 
 
 def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
     """Cycles of the busiest core: the busiest engine, plus the first load and the last tile's way out."""
     image, es = this.image, SIZES[this.image.dtype]
-    outer, blocks = image.batch * -(-image.oh // c.rows), -(-this.count // c.groups)
+    windows, across = (-(-image.ow // c.m0), image.across(c.m0)) if c.window else (1, image.w)
+    outer, blocks = image.batch * -(-image.oh // c.rows) * windows, -(-this.count // c.groups)
     share = -(-outer // cores) if outer > 1 else -(-blocks // cores) / blocks
-    pixels, steps = -(-c.rows * image.ow // c.m0), -(-this.depth // c.k0)
+    pixels, steps = 1 if c.window else -(-c.rows * image.ow // c.m0), -(-this.depth // c.k0)
     wide = image.dtype == "f32"
     block_k, cost = (target.cube_k_f32, target.cube_cost_f32) if wide else (target.cube_k_f16, 1)
     cells = -(-c.m0 // target.cube_m) * -(-c.n0 // target.cube_n) * -(-this.depth // block_k) * cost
@@ -143,7 +153,7 @@ def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
     bandwidth = min(target.gm_path, target.gm_port / cores)
     times = 1 if c.resident else pixels
     weights = this.count * this.depth * this.outputs * es * times
-    load = (image.panel_rows(c.rows) * image.w * image.channels * es + weights) / bandwidth
+    load = (image.panel_rows(c.rows) * across * image.channels * es + weights) / bandwidth
     load += blocks * (1 + parts * times * (1 if c.resident else steps)) * target.fixed_load
     store = tiles * (area * es / bandwidth + target.fixed_store)
     return share * max(cube, feed, drain, load + store) + load / blocks + (drain + store) / tiles
@@ -166,29 +176,30 @@ class _Grouped:
         buffers = dict(zip(self.region.arguments, inputs, strict=True))
         pixels = image.batch * image.oh * image.ow
         finish = Finish(k, self.region, buffers, outputs, (pixels, this.count * this.outputs))
-        sizes = ((image.batch, 1), (image.oh, c.rows), (this.count, c.groups), (this.outputs, c.n0))
+        window = (image.ow, c.m0 if c.window else image.ow)
+        sizes = ((image.batch, 1), (image.oh, c.rows), (this.count, c.groups), (this.outputs, c.n0), window)
         self.dims = dims = [Dim(size, part, Affine(), part) for size, part in sizes]
-        rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, c.groups * this.channels)
+        rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, c.m0 if c.window else None)
         self.weights = _Weights(k, buffers[anchor.operands[1]], this, c)
-        loops = [d for d in range(4) if dims[d].blocks > 1]
+        loops = [d for d in (0, 1, 4, 2, 3) if dims[d].blocks > 1]
         levels, slots = max(1, len(loops)), 2 if loops else 1
 
         def load(spot: Spot) -> None:
-            if spot.depth == len([d for d in loops if d < 3]) - 1:
-                rows.load(dims[0].start, dims[1].start, spot, _scaled(k, dims[2], this.channels))
+            if spot.depth == len([d for d in loops if d != 3]) - 1:
+                rows.load(dims[0].start, dims[1].start, spot, _scaled(k, dims[2], this.channels), dims[4].start)
 
         with open_tiles(k, dims, loops, self.cores, at=load):
             if c.resident:
                 self.weights.load(dims, Affine(), this.depth, slots, this.depth)
-            with pixel_blocks(k, image, c.rows, c.m0, dims[1]) as (pixel, count, inside):
+            with pixel_blocks(k, image, c, dims[1], dims[4]) as (pixel, count, inside):
                 first = dims[0].start * (image.oh * image.ow) + pixel
                 finish.place(Dim(pixels, min(c.m0, c.rows * image.ow), first, count), self._columns())
-                finish.run(self._sums(rows, pixel, count, levels + inside))
+                finish.run(self._sums(rows, rows.first(dims[1].start, pixel), count, levels + inside))
         return k.finish()
 
     def _columns(self) -> Dim:
         """The outputs of the current tile among all."""
-        _, _, block, part = self.dims
+        _, _, block, part, _ = self.dims
         columns = _scaled(self.k, block, self.this.outputs)
         if part.blocks == 1:
             return columns
@@ -233,7 +244,7 @@ class _Weights:
 
     def load(self, dims: list[Dim], first: Affine, count: Index, slots: int, depth: int) -> None:
         """Loads k in [first, first + count), at most `depth` long, of each group."""
-        this, (_, _, block, part) = self.this, dims
+        this, (_, _, block, part, _) = self.this, dims
         rows = _scaled(self.k, block, this.depth)
         several = self.c.groups > 1
         self.buffer = self.k.alloc((rows.tile if several else depth, up16(self.c.n0)), this.image.dtype, "l1", slots)
@@ -280,8 +291,8 @@ class _Step:
         m, n = self.extents
         a0 = k.alloc((self.c.m0, self.c.k0), self.dtype, "l0a", 2)
         b0 = k.alloc((self.c.k0, up16(self.c.n0)), self.dtype, "l0b", 2)
-        moving = {"m0": self.pixel, "k0": position, "channels": this.channels, "row0": self.rows.row0}
-        fixed = this.image.fields() | {"c0": inner_channels(this.channels)}
+        moving = {"m0": self.pixel, "k0": position, "channels": this.channels}
+        fixed = self.rows.fields() | {"c0": inner_channels(this.channels)}
         k.im2col(a0[0, 0], self.rows.patches(self.group * this.channels), (m, count), **moving, **fixed)
         k.feed_b(b0[0, 0], self.weights.at(self.group, position), (count, n))
         columns = acc.box(self.group * this.outputs, self.c.width, 1)

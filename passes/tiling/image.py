@@ -1,15 +1,21 @@
 """Convolutions over an image in channels-last layout: the panel of input rows stands in L1, patches are cut by
 `im2col`.
 
-for image, row panel (r output rows), column block n (in either order of the last two):
+for image, row panel (r output rows) or window of one output row, column block n (in either order of the last two):
   load panel: the halo above (not for the first panel) and the rows from its first output row on
   for pixel block of the panel:
-    for k0: im2col, feed b, mma
+    for k1: load what comes by chunks: the weights, the channels of the panel
+      for k0: im2col, feed b, mma
     drain, epilogue, store
+
+k runs over blocks of channels, and over the taps inside them: a chunk of it needs a range of the channels.
 """
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
 from ...dialects import tile
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
@@ -23,7 +29,7 @@ from .space import Spot, flat_arguments, open_tiles, up16
 
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
     """The kernel of a convolution (one group); the best schedule whose buffers fit."""
-    target, cores = machine.target, machine.cores
+    target, cores, image = machine.target, machine.cores, image.upright()
     machine.need_cube(image.dtype)
     found = schedules(image, columns, target, cores, epilogue_of(region, target))
     return first_fitting(
@@ -36,54 +42,103 @@ def tile_convolution(name: str, region: Region, image: Image, columns: int, mach
 # emission -------------------------------------------------------------------------------------------------------------
 @dataclass
 class Rows:
-    """The panel of input rows in L1 for the current row panel: all channels, or a block of them."""
+    """The panel of input rows in L1 under some output rows, or under a window of one output row: all channels, or a
+    block of them."""
 
     k: KernelBuilder
     source: Buffer
     image: Image
     rows: int
-    width: int
-    """Channels of the panel."""
+    columns: int | None = None
+    """Output columns of a window; None: lines are whole."""
     buffer: Buffer | None = None
+    width: int = 0
+    """Channels of the panel."""
     row0: Affine = field(default_factory=Affine)
+    left: Affine = field(default_factory=Affine)
+    """First output column of the window."""
 
-    def load(self, b: Affine, first: Affine, spot: Spot, block: Dim | None = None) -> None:
-        """Loads the input rows under output rows [first, first + rows) of image b; channels of `block`, or all."""
+    @property
+    def across(self) -> int:
+        """Input columns of the panel."""
+        return self.image.w if self.columns is None else self.image.across(self.columns)
+
+    def load(self, b: Affine, first: Affine, spot: Spot, block: Dim | None = None, left: Affine | None = None) -> None:
+        """Loads the input rows under output rows [first, first + rows) of image b; channels of `block`, or all; of a
+        window those under the output columns from `left` on."""
         image = self.image
         line = image.w * image.channels
-        above, step = image.pads[0], image.strides[0]
+        above, step = image.pads[0] if self.rows < image.oh else 0, image.strides[0]
         height = image.panel_rows(self.rows)
-        self.buffer = self.k.alloc((height, image.w, self.width), image.dtype, "l1", spot.slots)
+        self.width = block.tile if block else image.channels
+        self.left = left or Affine()
+        self.buffer = self.k.alloc((height, self.across, self.width), image.dtype, "l1", spot.slots)
         base = b * (image.h * line) + (block.start if block else 0)
-        if above and self.rows < image.oh:
-            self._copy(0, base + (first * step - above) * line, self.k.clamp(first * step, above), block)
+        part = self.rows * step
+        for done in range(0, above, part):
+            # As much as lies over one panel: all of it is inside the image, or nothing.
+            count, top = min(part, above - done), first * step - done
+            self._copy(above - done - count, base + (top - count) * line, self.k.clamp(top, count), block)
         below = min(height - above, image.h)
-        count = (
-            self.k.clamp(image.h - first * step, below)
-            if first.terms
-            else below
-            if spot is None
-            else spot.reached(below)
-        )
+        count = self.k.clamp(image.h - first * step, below) if first.terms else spot.reached(below)
         self._copy(above, base + first * step * line, count, block)
         self.row0 = first * step - above
 
     def _copy(self, row: int, place: Affine, count: Index, block: Dim | None) -> None:
-        image, pixel = self.image, self.image.channels
+        image, pixel, across = self.image, self.image.channels, self.across
         assert self.buffer is not None
-        if self.width == pixel:
-            line = image.w * pixel
-            self.k.load(self.buffer.box(row * line, line, 1), self.source.box(place, line, 1), (count, line))
+        line, row = image.w * pixel, row * across * self.width
+        if self.columns is None and self.width == pixel:
+            whole = count * line if isinstance(count, int) else _times(count, line)
+            self.k.load(self.buffer.box(row, 1), self.source.box(place, 1), (whole,))
             return
-        assert block is not None
-        self.k.load(
-            self.buffer[row, 0, 0], self.source.box(place, image.w * pixel, pixel, 1), (count, image.w, block.extent)
-        )
+        channels = block.extent if block else pixel
+        into = self.buffer.box(row, across * self.width, self.width, 1)
+        if self.columns is None:
+            self.k.load(into, self.source.box(place, line, pixel, 1), (count, across, channels))
+            return
+        pad, step, x = image.pads[1], image.strides[1], self.left
+        if pad:  # the first window begins at the image's edge
+            there = self.k.clamp(1 - x, 1)
+            source = self.source.box(place, line, line, pixel, 1)
+            self.k.load(self._four(into), source, (there, count, across, channels))
+        there = self.k.clamp(x, 1) if pad else 1
+        source = self.source.box(place + (x * step - pad) * pixel, line, line, pixel, 1)
+        self.k.load(self._four(into), source, (there, count, self._columns_from(x), channels))
+
+    def _four(self, box: Box) -> Box:
+        """The box with an outer axis of one or none."""
+        return replace(box, strides=(box.strides[0], *box.strides))
+
+    def _columns_from(self, x: Affine) -> Index:
+        """Input columns of the window that are there."""
+        image = self.image
+        return self.k.clamp(image.w + image.pads[1] - x * image.strides[1], self.across)
 
     def patches(self, channel: Affine | int = 0) -> Box:
         """The panel as `im2col` reads it, from a channel of the panel on."""
         assert self.buffer is not None
-        return self.buffer.box(channel, self.image.w * self.width, self.width, 1)
+        return self.buffer.box(channel, self.across * self.width, self.width, 1)
+
+    def first(self, row: Affine, pixel: Affine) -> Affine:
+        """What `im2col` calls a pixel of the output image, of output row `row`, with which a tile begins."""
+        return pixel if self.columns is None else row * self.columns
+
+    def fields(self) -> dict[str, Index]:
+        """The fields of `im2col` that say where the panel lies in the image. In those of a window, output rows are as
+        long as it is."""
+        fields = self.image.fields() | {"row0": self.row0}
+        if self.columns is None:
+            return fields
+        pad, x = self.image.pads[1], self.left
+        pw = self.k.clamp(pad - x * self.image.strides[1], pad) if pad else 0
+        return fields | {"ow": self.columns, "pw": pw, "w": self._columns_from(x)}
+
+
+def _times(value: Affine, factor: int) -> Affine:
+    """A clamped value times a number."""
+    assert value.limit is not None
+    return replace(Affine(value.base, value.terms) * factor, limit=value.limit * factor)
 
 
 def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores: int) -> tile.KernelOp:
@@ -92,49 +147,63 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
     inputs, outputs = flat_arguments(k, region)
     buffers = dict(zip(region.arguments, inputs, strict=True))
     finish = Finish(k, region, buffers, outputs, (image.batch * image.oh * image.ow, columns))
-    rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, image.channels)
+    rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, c.m0 if c.window else None)
     weights = Panel(k, buffers[anchor.operands[1]], image.dtype, Matrix(0, 0, 1, columns), False, c.resident)
     dims = [
         Dim(image.batch, 1, Affine(), 1),
         Dim(image.oh, c.rows, Affine(), image.oh),
         Dim(columns, min(c.n0, columns), Affine(), columns),
+        Dim(image.ow, c.m0 if c.window else image.ow, Affine(), image.ow),
     ]
-    loops = [d for d in ([0, 1, 2] if c.rows_outer else [0, 2, 1]) if dims[d].blocks > 1]
-    panel_depth = max((loops.index(d) for d in (0, 1) if d in loops), default=-1)
+    order = (0, 1, 3, 2) if c.rows_outer else (0, 2, 1, 3)
+    loops = [d for d in order if dims[d].blocks > 1]
+    panel_depth = max((loops.index(d) for d in (0, 1, 3) if d in loops), default=-1)
 
     def load(spot: Spot) -> None:
         if c.resident and weights.depth(loops) == spot.depth:
-            weights.load(dims, Affine(), spot.reached(image.depth), spot.slots, image.depth)
-        if panel_depth == spot.depth:
-            rows.load(dims[0].start, dims[1].start, replace(spot, slots=min(spot.slots, c.slots)))
+            weights.load(dims[:3], Affine(), spot.reached(image.depth), spot.slots, image.depth)
+        if panel_depth == spot.depth and not c.stream:
+            slots = min(spot.slots, c.slots)
+            rows.load(dims[0].start, dims[1].start, replace(spot, slots=slots), left=dims[3].start)
 
-    with open_tiles(k, dims, loops, cores, c.parts, load):
+    with open_tiles(k, dims, loops, cores, (*c.parts, 1), load):
         levels = len(loops) + (not loops and cores > 1)
-        with pixel_blocks(k, image, c.rows, c.m0, dims[1]) as (pixel, count, inside):
+        with pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, inside):
             first = dims[0].start * (image.oh * image.ow) + pixel
             finish.place(Dim(image.batch * image.oh * image.ow, min(c.m0, c.rows * image.ow), first, count), dims[2])
-            step = _Step(k, image, c, rows, weights, dims[2], pixel, count)
-
-            def stream(first: Affine, count: Index, chunk: int) -> None:
-                weights.load(dims, first, count, 2, chunk)
-
-            acc = contract(k, image.depth, c.k0, c.k1, None if c.resident else stream, levels + inside, step)
+            step = _Step(k, image, c, rows, weights, dims[2], rows.first(dims[1].start, pixel), count)
+            stream = partial(step.load, dims) if c.stream or not c.resident else None
+            acc = contract(k, image.depth, c.k0, c.k1, stream, levels + inside, step)
             finish.run(acc)
     return k.finish()
+
+
+class Pixels(Protocol):
+    """What a schedule says of pixels: output rows of a panel, pixels of a tile, whether a panel is a window of one
+    row."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def m0(self) -> int: ...
+    @property
+    def window(self) -> bool: ...
 
 
 class pixel_blocks:  # noqa: N801  (used as a with statement)
     """The loop over the pixel blocks of a row panel: yields (first pixel in the image, pixels of the block, loops
     opened)."""
 
-    def __init__(self, k: KernelBuilder, image: Image, rows: int, m0: int, panel: Dim):
-        self.k, self.image, self.m0, self.panel = k, image, m0, panel
-        self.whole = rows * image.ow
+    def __init__(self, k: KernelBuilder, image: Image, c: Pixels, panel: Dim, window: Dim):
+        self.k, self.image, self.m0, self.panel = k, image, c.m0, panel
+        self.whole, self.window = c.rows * image.ow, window if c.window else None
         self.stack = ExitStack()
 
     def __enter__(self) -> tuple[Affine, Index, int]:
         ow = self.image.ow
         first = self.panel.start * ow
+        if self.window:
+            return first + self.window.start, self.window.extent, 0
         tail = self.image.oh % self.panel.tile != 0
         if self.whole <= self.m0:
             count: Index = self.k.clamp((self.image.oh - self.panel.start) * ow, self.whole) if tail else self.whole
@@ -168,6 +237,24 @@ class _Step:
     dim: Dim
     pixel: Affine
     count: Index
+    channel: Affine = field(default_factory=Affine)
+    """First channel of the panel."""
+
+    def load(self, dims: Sequence[Dim], first: Affine, count: Index, chunk: int) -> None:
+        """Loads what comes by chunks of k: the weights, the channels of the panel; `dims` are batch, rows, columns,
+        pixels of a row."""
+        if not self.c.resident:
+            self.weights.load(dims[:3], first, count, 2, chunk)
+        if self.c.stream:
+            b, row, _, x = (dim.start for dim in dims)
+            width, self.channel = self.image.chunk_channels(chunk), self.image.channel_at(first)
+            block = Dim(self.image.channels, width, self.channel, self._present(width))
+            self.rows.load(b, row, Spot(len(dims), self.c.slots, self.k, 0, 1), block, x)
+
+    def _present(self, width: int) -> Index:
+        """Channels of a panel of so many."""
+        left = self.image.channels - self.channel
+        return self.k.clamp(left, width) if self.channel.terms else min(width, left.base)
 
     @property
     def dtype(self) -> str:
@@ -192,10 +279,9 @@ class _Step:
             self.rows.patches(),
             (m, count),
             m0=self.pixel,
-            k0=position,
-            channels=image.channels,
-            row0=self.rows.row0,
-            **image.fields(),
+            k0=position - self.channel * image.taps,
+            channels=self._present(self.rows.width),
+            **self.rows.fields(),
         )
         self.k.feed_b(b0[0, 0], self.weights.at(position), (count, n))
         self.k.mma(acc[0, 0], a0[0, 0], b0[0, 0], (m, n, count), init)

@@ -46,16 +46,16 @@ builtin.module {
     func.return %0 : tensor<37x20xf16>
   }
 
-  // A panel of image rows stands in L1, below a row for the padding, and im2col cuts the patches: k in steps, the sum
-  // begun by the first of them.
+  // A panel of image rows stands in L1, here all of them, and im2col cuts the patches: k in steps, the sum begun by the
+  // first of them.
   // CHECK-LABEL: tile.kernel @conv2d
   // CHECK-NEXT:    %[[W:.*]] = tile.alloc : !tile.buffer<144x32xf16, l1>
   // CHECK-NEXT:    tile.load %[[W]]["0" : 32, 1], %1["0" : 24, 1] extents ["144", "24"]
-  // CHECK-NEXT:    %[[P:.*]] = tile.alloc : !tile.buffer<15x17x16xf16, l1>
-  // CHECK-NEXT:    tile.load %[[P]]["272" : 272, 1], %0["0" : 272, 1] extents ["13", "272"]
+  // CHECK-NEXT:    %[[P:.*]] = tile.alloc : !tile.buffer<13x17x16xf16, l1>
+  // CHECK-NEXT:    tile.load %[[P]]["0" : 1], %0["0" : 1] extents ["3536"]
   // CHECK-NEXT:    tile.for %[[M:.*]] = 0 to "221" step 64 {
   // CHECK:           tile.for %[[K:.*]] = 0 to "144" step 32 {
-  // CHECK:             tile.im2col %[[A0:.*]]["0" : 32, 1], %[[P]]["0" : 272, 16, 1] extents ["clamp(221 - i0, 64)", "clamp(144 - i1, 32)"] fields {{.*}} k0 = "i1", {{.*}} m0 = "i0", {{.*}} row0 = "-1", {{.*}} at (%[[M]], %[[K]])
+  // CHECK:             tile.im2col %[[A0:.*]]["0" : 32, 1], %[[P]]["0" : 272, 16, 1] extents ["clamp(221 - i0, 64)", "clamp(144 - i1, 32)"] fields {{.*}} k0 = "i1", {{.*}} m0 = "i0", {{.*}} at (%[[M]], %[[K]])
   // CHECK-NEXT:        tile.feed_b %[[B0:.*]]["0" : 32, 1], %[[W]]["32*i0" : 32, 1] extents ["clamp(144 - i0, 32)", "24"] at (%[[K]])
   // CHECK-NEXT:        tile.mma {{.*}} fields {init = "clamp(1 - i1, 1)"} at (%[[M]], %[[K]])
   // CHECK-NEXT:      }

@@ -1,0 +1,140 @@
+"""Convolutions whose panels are cut every way the lattice knows: windows of a row, channels of a chunk of k, both.
+
+Random shapes; every cut is offered though the panel would fit, and any of those that cut it is taken. All levels must
+give the same bits.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+import levels
+import pytest
+
+from stepwell.passes.tiling import convolution, depthwise_space, grouped
+from stepwell.passes.tiling.geometry import Image
+from stepwell.passes.tiling.product import SEGMENT
+from stepwell.passes.tiling.schedule import Choices
+from stepwell.runtime.target import Target
+
+PROGRAM = """// RUN-LEVELS: seed={seed}; precision={precision}; tolerance=4
+builtin.module {{
+  func.func @main(%x: {x}) -> {y} {{
+    %0 = graph.weight "5eed000000000001" : {w}
+    %1 = graph.weight "5eed000000000002" : tensor<{n}xf32>
+    %2 = graph.conv %x, %0, %1 {{kernel = {kernel}, strides = {strides}, pads = {pads}, dilations = {dilations}, \
+groups = {groups}}} : ({x}, {w}, tensor<{n}xf32>) -> {y}
+    func.return %2 : {y}
+  }}
+}}
+"""
+MACHINES = {"tiny": (1, 2), "edge": (2,), "odd": (3,)}
+
+
+def random_program(random: Random, form: str, deep: bool) -> str:
+    """A convolution of one of the forms; `deep`: of more than one segment of k."""
+    kernel = [random.choice([1, 2, 3, 5]), random.choice([2, 3, 4])]
+    taps = kernel[0] * kernel[1]
+    channels = -(-random.randint(2100, 4500) // taps) if deep else random.choice([17, 32, 40, 64, 80])
+    groups, outputs = {
+        "convolution": (1, random.choice([8, 20, 33])),
+        "depthwise": (channels, channels),
+        "groups": (2, 2 * random.choice([3, 16, 24])),
+    }[form]
+    channels += channels % groups
+    strides = [random.choice([1, 1, 2, 3]) for _ in range(2)]
+    dilations = [1 if deep else random.choice([1, 1, 2, 3]) for _ in range(2)]
+    reach = [(n - 1) * d + 1 for n, d in zip(kernel, dilations, strict=True)]
+    pads = [random.randint(0, reach[axis % 2] // 2) for axis in range(4)]
+    size = [random.randint(1, 5), random.randint(17, 24 if deep else 75)]
+    size[0] = max(size[0], reach[0] - pads[0] - pads[2])
+    size[1] = max(size[1] * strides[1], reach[1])
+    out = [(size[a] + pads[a] + pads[a + 2] - reach[a]) // strides[a] + 1 for a in range(2)]
+    batch = random.choice([1, 1, 2])
+
+    def tensor(*sizes: int) -> str:
+        return f"tensor<{'x'.join(map(str, sizes))}xf32>"
+
+    return PROGRAM.format(
+        seed=random.randint(1, 99), precision=random.choice(["fp16", "fp32"]), n=outputs, groups=groups,
+        x=tensor(batch, channels, *size), y=tensor(batch, outputs, *out),
+        w=tensor(outputs, channels // groups, *kernel),
+        kernel=kernel, strides=strides, pads=pads, dilations=dilations,
+    )  # fmt: skip
+
+
+def any_cut(random: Random, taken: Counter[str]) -> ExitStack:
+    """Panels are large, and schedules that cut them come first, in any order."""
+
+    def order(c: Choices, target: Target) -> Iterable[int]:
+        fields = (depthwise_space if c.schedules.shape[1] == 10 else convolution).Cut._fields
+        cuts = [fields.index(name) for name in ("window", "stream") if name in fields]
+        kinds: dict[tuple[int, ...], list[int]] = {}
+        for row in range(len(c.schedules)):
+            kinds.setdefault(tuple(c.schedules[row, cuts].tolist()), []).append(row)
+        several = [kind for kind in kinds if any(kind)] or list(kinds)
+        kind = random.choice(several)
+        rows = random.sample(kinds[kind], len(kinds[kind]))
+        taken[f"{len(fields)} {kind}"] += 1
+        yield from rows
+
+    def estimate(this: grouped.Groups, c: grouped.Cut, target: Target, cores: int) -> float:
+        return random.random() - c.window
+
+    def large(self: Image, channels: int, target: Target) -> bool:
+        return True
+
+    stack = ExitStack()
+    for module in (convolution, depthwise_space):
+        stack.enter_context(patch.object(module, "search", order))
+    stack.enter_context(patch.object(grouped, "_estimate", estimate))
+    stack.enter_context(patch.object(Image, "large", large))
+    return stack
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_cut_of_a_panel_gives_the_same_bits(seed: int, tmp_path: Path) -> None:
+    random, taken = Random(seed), Counter[str]()
+    form = ("convolution", "depthwise", "groups", "convolution")[seed % 4]
+    path = tmp_path / "cut.mlir"
+    path.write_text(random_program(random, form, deep=seed % 4 == 3))
+    with any_cut(random, taken):
+        levels.run_program(levels.Program.read(path), MACHINES)
+    if form != "groups":
+        assert any("1" in kind.split(" ", 1)[1] for kind in taken), taken
+
+
+def channels_of_chunks(image: Image, k1: int) -> Iterator[tuple[int, int, int]]:
+    """Of each chunk: the first channel that `channel_at` gives it, the first and the last that it has."""
+    step = image.taps * image.c0
+    for segment in range(0, image.depth, SEGMENT):
+        end = min(segment + SEGMENT, image.depth)
+        for first in range(segment, end, k1):
+            last = min(first + k1, end) - 1
+            low = segment // SEGMENT * (SEGMENT // step) + (first - segment) // k1 * (k1 // step)
+            yield low * image.c0, first // step * image.c0, last // step * image.c0 + image.c0
+
+
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (5, 4), (1, 25), (12, 12)])
+@pytest.mark.parametrize("channels", [17, 64, 200, 960])
+def test_a_chunk_has_its_channels_in_its_panel(kernel: tuple[int, int], channels: int) -> None:
+    image = Image(1, 30, 30, channels, 30, 30, kernel, (1, 1), (1, 1), (0, 0), "f16")
+    sizes = [SEGMENT >> n for n in range(8)] if image.depth > SEGMENT else [16 * image.taps << n for n in range(4)]
+    for k1 in sizes:
+        chunks = list(channels_of_chunks(image, k1))
+        assert all(low <= first for low, first, _ in chunks)
+        assert max(last - low for low, _, last in chunks) == image.chunk_channels(k1)
+
+
+def test_a_line_of_pixels_stands_upright_if_nothing_else_lies_in_it() -> None:
+    line = Image(2, 1, 900, 7, 1, 450, (1, 5), (1, 2), (1, 3), (0, 4), "f16")
+    up = line.upright()
+    assert (up.h, up.w, up.oh, up.ow) == (900, 1, 450, 1)
+    assert (up.kernel, up.strides, up.dilations, up.pads) == ((5, 1), (2, 1), (3, 1), (4, 0))
+    assert (up.depth, up.channels, up.batch) == (line.depth, 7, 2)
+    padded = replace(line, kernel=(3, 5), pads=(1, 4))
+    assert padded.upright() is padded
