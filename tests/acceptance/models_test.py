@@ -52,7 +52,7 @@ def places() -> list[Any]:
         for name in SUBJECTS
         for target in TARGETS
         for policy in POLICIES
-        if holds(target, name, policy)
+        if holds(target, name)
     ]
 
 
@@ -64,7 +64,7 @@ def everywhere() -> list[Any]:
         for target in (*TARGETS, "odd")
         for policy in POLICIES
         for cores in core_counts(target)
-        if holds("tiny" if target == "odd" else target, name, policy)
+        if holds("tiny" if target == "odd" else target, name)
     ]
 
 
