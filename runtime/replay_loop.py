@@ -1,26 +1,79 @@
-"""The compiled loop of `replay.py`."""
+"""The compiled loop of `replay.py`: the event loop of docs/timing.md over a nest.
+
+Cores of one class do the same in step, so each class is followed once. A core runs ahead as far as its times are known;
+only the ends of transfers, which depend on all cores, are events.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .isa import Engine
 from .jit import inline, jit
-from .replay import END, LOOP, SET, WAIT
+from .replay import END, LOOP, OP, SET, WAIT
 
 MOST_LOOPS, ENGINES, QUEUE, OUTSTANDING = 12, 7, 64, 16
-LAST = 4
-"""Transfers of an engine that another one may still overlap."""
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
+Reals: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+class State(NamedTuple):
+    """All cores, by class first."""
+
+    values: Reals
+    """[class, parameters and numbers]."""
+    at: Reals
+    extent: Reals
+    size: Reals
+    """By loop: where it is, what its step has, and to where it goes."""
+    cost: Reals
+    seen: Integers
+    """By row: what it costs by extents of this version, `at_row[:, VERSION]`."""
+    place: Integers
+    """The row of the sequencer, and the version of its extents."""
+    clock: Reals
+    """Of the sequencer."""
+    entered: Reals
+    started: Reals
+    entry: Integers
+    """Of the entries of a queue [class, engine, QUEUE]: when they entered and started, and their rows."""
+    charge: Reals
+    """What an entry costs."""
+    ends: Integers
+    """[class, engine, 2]: entries that have started, and that have entered."""
+    free: Reals
+    done: Reals
+    """By engine: when it is free, and how long it has worked."""
+    given: Integers
+    taken: Integers
+    when: Reals
+    """By class of tokens: how many were set and waited for, and when they were set."""
+    begin: Reals
+    left: Reals
+    """By engine: when its transfer begins, infinity if it has none, and what is left of that."""
+
+
+PLACE, VERSION = range(2)
+HEAD, TAIL = range(2)
 
 
 @jit
-def replay_all(rows, granted, values, busy, bounds, handicaps, depth, sync, best, budget, out):  # type: ignore[no-untyped-def]
+def replay_all(  # type: ignore[no-untyped-def]
+    rows, granted, values, numbers, cores, busy, bounds, handicaps, depth, sync, share, best, budget, out
+):
     """Replays row after row of `values`; what is left of the budget."""
+    count, parameters = values.shape[1:]
+    s = _state(count, len(rows), len(granted), parameters + len(numbers))
     for c in range(len(values)):
         if budget <= 0:
             return budget
         if bounds[c] + handicaps[c] >= best:
             continue
-        cycles, taken = _one(rows, granted, values[c], busy[c], depth, sync, best - handicaps[c])
+        s.values[:, :parameters], s.values[:, parameters:] = values[c], numbers
+        _reset(s, granted)
+        cycles, taken = _together(s, rows, cores[c], busy[c], depth, sync, share, best - handicaps[c])
         out[c] = max(cycles, bounds[c]) + handicaps[c]
         best = min(best, out[c])
         budget -= taken
@@ -28,115 +81,211 @@ def replay_all(rows, granted, values, busy, bounds, handicaps, depth, sync, best
 
 
 @inline
-def _extent(rows, pc, field, extent, v):  # type: ignore[no-untyped-def]
+def _state(classes, rows, tokens, values):  # type: ignore[no-untyped-def]
+    loops, engines, queues = (classes, MOST_LOOPS), (classes, ENGINES), (classes, ENGINES, QUEUE)
+    return State(
+        np.zeros((classes, values)),
+        np.zeros(loops),
+        np.zeros(loops),
+        np.zeros(loops),
+        np.zeros((classes, rows)),
+        np.zeros((classes, rows), np.int64),
+        np.zeros((classes, 2), np.int64),
+        np.zeros(classes),
+        np.zeros(queues),
+        np.zeros(queues),
+        np.zeros(queues, np.int64),
+        np.zeros(queues),
+        np.zeros((classes, ENGINES, 2), np.int64),
+        np.zeros(engines),
+        np.zeros(engines),
+        np.zeros((classes, tokens), np.int64),
+        np.zeros((classes, tokens), np.int64),
+        np.zeros((classes, tokens, OUTSTANDING)),
+        np.zeros(engines),
+        np.zeros(engines),
+    )
+
+
+@inline
+def _reset(s, granted):  # type: ignore[no-untyped-def]
+    s.place[:, PLACE] = 0
+    s.place[:, VERSION] += 1
+    s.clock[:] = np.count_nonzero(granted)
+    s.extent[:] = 0
+    s.ends[:] = 0
+    s.free[:] = 0
+    s.done[:] = 0
+    s.given[:] = granted
+    s.taken[:] = 0
+    s.when[:] = 0
+    s.begin[:] = np.inf
+
+
+@inline
+def _extent(s, g, rows, pc, field):  # type: ignore[no-untyped-def]
     """a·extent + b of a loop, or b alone; the fields are loop, a, b."""
-    value = v[rows[pc, field + 2]]
+    value = s.values[g, rows[pc, field + 2]]
     if rows[pc, field] >= 0:
-        value += extent[rows[pc, field]] * v[rows[pc, field + 1]]
+        value += s.extent[g, rows[pc, field]] * s.values[g, rows[pc, field + 1]]
     return value
 
 
 @inline
-def _cost(rows, pc, extent, v):  # type: ignore[no-untyped-def]
+def _cost(s, g, rows, pc):  # type: ignore[no-untyped-def]
     """What grows with the extents; nothing to do is 0."""
-    cost = v[rows[pc, 3]]
+    cost = s.values[g, rows[pc, 3]]
     for f in range(4, 16, 4):
         if rows[pc, f] != -1:
-            factor, g = _extent(rows, pc, f, extent, v), v[rows[pc, f + 3]]
-            cost *= np.ceil(factor / g) if g > 0 else factor
+            factor, block = _extent(s, g, rows, pc, f), s.values[g, rows[pc, f + 3]]
+            cost *= np.ceil(factor / block) if block > 0 else factor
     return cost
 
 
 @inline
-def _moved(begin, cost, crowd, last, moves, of, free):  # type: ignore[no-untyped-def]
-    """When a transfer ends that shares the port with the last ones of an engine, which it delays as well.
-
-    A row of `last`: begin, end, and how long the engine did something else before it."""
-    now, left, late = begin, cost, 0.0
-    for n in range(max(0, moves[of] - LAST), moves[of]):
-        move = n & (LAST - 1)
-        last[of, move, 2], late = max(0.0, last[of, move, 2] - late), max(0.0, late - last[of, move, 2])
-        since, until = last[of, move, 0] + late, last[of, move, 1] + late
-        alone = min(left, max(0.0, since - now))
-        both = min(left - alone, until - max(now, since)) if until > now else 0.0
-        if both > 0:
-            now, left = max(now, since) + both * (1 + crowd), left - alone - both
-            until, late = until + both * crowd, late + both * crowd
-        last[of, move, 0], last[of, move, 1] = since, until
-    free[of] += late
-    return now + left
-
-
-@inline
-def _turn(rows, pc, at, extent, size, v):  # type: ignore[no-untyped-def]
-    """Where a row of a loop leads, and whether the loop's extent has changed."""
+def _turn(s, g, rows, pc):  # type: ignore[no-untyped-def]
+    """Where a row of a loop leads."""
     loop = rows[pc, 1]
     if rows[pc, 0] == LOOP:
-        size[loop], at[loop] = v[rows[pc, 2]], 0.0
+        s.size[g, loop], s.at[g, loop] = s.values[g, rows[pc, 2]], 0.0
         if rows[pc, 4] != -1:
-            size[loop] = min(size[loop], _extent(rows, pc, 4, extent, v))
+            s.size[g, loop] = min(s.size[g, loop], _extent(s, g, rows, pc, 4))
         begin, out = pc, rows[pc, 7]
     else:
         begin, out = rows[pc, 2], pc
-        at[loop] += v[rows[begin, 3]]
-    if at[loop] >= size[loop]:
-        return out, False
-    was, extent[loop] = extent[loop], min(v[rows[begin, 3]], size[loop] - at[loop])
-    return begin, was != extent[loop]
+        s.at[g, loop] += s.values[g, rows[begin, 3]]
+    if s.at[g, loop] >= s.size[g, loop]:
+        return out
+    was, s.extent[g, loop] = s.extent[g, loop], min(s.values[g, rows[begin, 3]], s.size[g, loop] - s.at[g, loop])
+    s.place[g, VERSION] += was != s.extent[g, loop]
+    return begin
+
+
+@inline
+def _issue(s, g, rows, depth):  # type: ignore[no-untyped-def]
+    """The sequencer goes on until a queue is full; how many rows it passed."""
+    pc, clock, steps = s.place[g, PLACE], s.clock[g], 0
+    while pc < len(rows):
+        if rows[pc, 0] <= END:
+            clock += 1
+            pc = _turn(s, g, rows, pc)
+        else:
+            e = rows[pc, 1]
+            n = s.ends[g, e, TAIL]
+            clock += 1
+            if n >= depth:
+                if n - depth >= s.ends[g, e, HEAD]:
+                    clock -= 1
+                    break
+                clock = max(clock, s.started[g, e, (n - depth) & (QUEUE - 1)])
+            if rows[pc, 0] == OP:
+                if s.seen[g, pc] != s.place[g, VERSION]:
+                    s.cost[g, pc], s.seen[g, pc] = _cost(s, g, rows, pc), s.place[g, VERSION]
+                s.charge[g, e, n & (QUEUE - 1)] = s.cost[g, pc]
+            s.entered[g, e, n & (QUEUE - 1)], s.entry[g, e, n & (QUEUE - 1)] = clock, pc
+            s.ends[g, e, TAIL] = n + 1
+        steps += 1
+        pc += 1
+    s.place[g, PLACE], s.clock[g] = pc, clock
+    return steps
+
+
+@inline
+def _drive(s, g, e, rows, sync):  # type: ignore[no-untyped-def]
+    """An engine takes entries until one waits for what is not known yet, or transfers."""
+    head, free = s.ends[g, e, HEAD], s.free[g, e]
+    while head < s.ends[g, e, TAIL] and free < np.inf:
+        n = head & (QUEUE - 1)
+        pc = s.entry[g, e, n]
+        kind, c = rows[pc, 0], rows[pc, 2]
+        start = max(free, s.entered[g, e, n])
+        if kind == WAIT:
+            if s.taken[g, c] >= s.given[g, c]:
+                break
+            start = max(start, s.when[g, c, s.taken[g, c] & (OUTSTANDING - 1)])
+            s.taken[g, c] += 1
+            free = start + sync
+        elif kind == SET:
+            free = start + sync
+            s.when[g, c, s.given[g, c] & (OUTSTANDING - 1)] = free
+            s.given[g, c] += 1
+        else:
+            fixed, cost = s.values[g, c], s.charge[g, e, n]
+            s.done[g, e] += fixed + cost
+            if cost <= 0:
+                free = start + 1
+            elif e == LOAD or e == STORE:
+                s.begin[g, e], s.left[g, e] = start + fixed, cost
+                free = np.inf
+            else:
+                free = start + fixed + cost
+        s.started[g, e, n] = start
+        head += 1
+    moved = head != s.ends[g, e, HEAD]
+    s.ends[g, e, HEAD], s.free[g, e] = head, free
+    return moved
+
+
+@inline
+def _ahead(s, g, rows, depth, sync):  # type: ignore[no-untyped-def]
+    """A core goes on as far as its times are known; how many rows its sequencer passed."""
+    steps, moved = 0, True
+    while moved:
+        steps += _issue(s, g, rows, depth)
+        moved = False
+        for e in range(ENGINES):
+            if s.ends[g, e, HEAD] < s.ends[g, e, TAIL] and s.free[g, e] < np.inf:
+                moved |= _drive(s, g, e, rows, sync)
+    return steps
+
+
+@inline
+def _least(s, busy):  # type: ignore[no-untyped-def]
+    """When the first class ends at the earliest."""
+    least = 0.0
+    for e in range(ENGINES):
+        free = s.begin[0, e] + s.left[0, e] if s.free[0, e] == np.inf else s.free[0, e]
+        least = max(least, free + max(0.0, busy[e] - s.done[0, e]))
+    return least
 
 
 @jit
-def _one(rows, granted, v, busy, depth, sync, limit):  # type: ignore[no-untyped-def]
-    at, extent, size = np.zeros(MOST_LOOPS), np.zeros(MOST_LOOPS), np.zeros(MOST_LOOPS)
-    cost, seen, version = np.zeros(len(rows)), np.zeros(len(rows), np.int64), 1
-    free, done = np.zeros(ENGINES), np.zeros(ENGINES)
-    starts, entries = np.zeros((ENGINES, QUEUE)), np.zeros(ENGINES, np.int64)
-    last, moves = np.zeros((ENGINES, LAST, 3)), np.zeros(ENGINES, np.int64)
-    given, taken = granted.copy(), np.zeros(len(granted), np.int64)
-    when, mark = np.zeros((len(granted), OUTSTANDING, 2)), np.zeros((len(granted), OUTSTANDING), np.int64)
-    clock, pc, steps = float(np.count_nonzero(granted)), 0, 0
-    while pc < len(rows):
-        kind, e, c = rows[pc, 0], rows[pc, 1], rows[pc, 2]
-        steps += 1
-        clock += 1
-        if kind <= END:
-            pc, changed = _turn(rows, pc, at, extent, size, v)
-            version += changed
-        else:
-            n = entries[e]
-            if n >= depth:
-                clock = max(clock, starts[e, (n - depth) & (QUEUE - 1)])
-            start = max(free[e], clock)
-            end = start + sync
-            if kind == WAIT:
-                token, by = taken[c] & (OUTSTANDING - 1), rows[pc, 3]
-                taken[c] += 1
-                ready, move = when[c, token, 0], mark[c, token]
-                if move > max(0, moves[by] - LAST):  # its transfer may have been delayed since
-                    ready = max(ready, last[by, (move - 1) & (LAST - 1), 1] + when[c, token, 1])
-                start = max(start, ready)
-                end = start + sync
-            elif kind == SET:
-                token = given[c] & (OUTSTANDING - 1)
-                given[c] += 1
-                when[c, token, 0], when[c, token, 1] = end, end - last[e, (moves[e] - 1) & (LAST - 1), 1]
-                mark[c, token] = moves[e]
-            else:
-                if seen[pc] != version:
-                    cost[pc], seen[pc] = _cost(rows, pc, extent, v), version
-                begin = start + v[c]
-                end = begin + cost[pc] if cost[pc] > 0 else start + 1
-                if e in (LOAD, STORE) and cost[pc] > 0:
-                    end = _moved(begin, cost[pc], v[rows[pc, 16]], last, moves, LOAD + STORE - e, free)
-                    move = moves[e] & (LAST - 1)
-                    apart = start - last[e, (move - 1) & (LAST - 1), 1]
-                    last[e, move, 0], last[e, move, 1], last[e, move, 2] = begin, end, apart
-                    moves[e] += 1
-                done[e] += v[c] + cost[pc]
-                if end + max(0.0, busy[e] - done[e]) > limit:
-                    return np.inf, steps
-            starts[e, n & (QUEUE - 1)] = start
-            entries[e] = n + 1
-            free[e] = end
-        pc += 1
-    return max(clock, free.max()), steps
+def _together(s, rows, cores, busy, depth, sync, share, limit):  # type: ignore[no-untyped-def]
+    """Cycles of all cores, infinity if they are more than `limit`, and the rows that were passed. `share`: the port's
+    rate over that of a core's path."""
+    now, steps = 0.0, 0
+    for g in range(len(cores)):
+        if cores[g] > 0:
+            steps += _ahead(s, g, rows, depth, sync)
+    while True:
+        under_way, event = 0.0, np.inf
+        for g in range(len(cores)):
+            for e in (LOAD, STORE):
+                if s.begin[g, e] <= now:
+                    under_way += cores[g]
+                else:
+                    event = min(event, s.begin[g, e])
+        rate = min(1.0, share / under_way) if under_way > 0 else 1.0
+        for g in range(len(cores)):
+            for e in (LOAD, STORE):
+                if s.begin[g, e] <= now:
+                    event = min(event, now + s.left[g, e] / rate)
+        if event == np.inf:
+            break
+        passed, now, first = event - now, event, False
+        for g in range(len(cores)):
+            ended = False
+            for e in (LOAD, STORE):
+                if s.begin[g, e] < now:
+                    s.left[g, e] -= passed * rate
+                    if s.left[g, e] <= 1e-9 * now:
+                        s.begin[g, e], s.free[g, e], ended = np.inf, now, True
+            if ended:
+                steps += _ahead(s, g, rows, depth, sync)
+                first |= g == 0
+        if first and _least(s, busy) > limit:
+            return np.inf, steps
+    for g in range(len(cores)):
+        if cores[g] > 0:
+            now = max(now, s.clock[g], s.free[g].max())
+    return now, steps

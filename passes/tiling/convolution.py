@@ -20,7 +20,6 @@ from .geometry import Image, panel_heights
 from .product import SEGMENT, k_steps
 from .schedule import (
     PARTS,
-    PORT,
     Choices,
     Column,
     Epilogue,
@@ -183,7 +182,7 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
 def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `image` emits it."""
     g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", *PORT)
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1")
     loops = cut.loops(image, columns)
     here = {"b": number(1), "r": number(image.oh), "n": number(columns)}
     run, weights, panel = number(image.w * image.channels), -1, -1
@@ -245,7 +244,7 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     sizes = (image.batch, image.oh, columns)
     share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, columns, t, share, r, epilogue)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), *r.port(found.cores)], 1)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     flags = np.stack([t["rows"] < image.oh, t["n0"] < columns, t["resident"], t["rows_outer"]], 1)
     code = flags.astype(np.int64) @ np.array([8, 4, 2, 1])
@@ -253,7 +252,7 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     def nest(row: int) -> Nest:
         return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), r, epilogue)
 
-    return Choices(rows, found, code, values, nest)
+    return Choices(rows, found, code, sizes, values, nest)
 
 
 def schedules(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:

@@ -20,7 +20,6 @@ from .convolution import load_panel
 from .geometry import Image, panel_heights
 from .schedule import (
     PARTS,
-    PORT,
     Choices,
     Column,
     Epilogue,
@@ -176,7 +175,7 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
 def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `depthwise` emits it."""
     g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps", *PORT)
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps")
     loops = cut.loops(image)
     here = {"b": number(1), "r": number(image.oh), "n": number(image.channels)}
     block, kept = GROUP * r.esize, image.depth * r.esize
@@ -216,7 +215,7 @@ def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Cho
     sizes = (image.batch, image.oh, image.channels)
     share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, t, share, r, epilogue)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), *r.port(found.cores)], 1)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     flags = np.stack([t["rows"] < image.oh, t["n0"] < image.channels, t["resident"]], 1)
     code: NDArray[np.int64] = flags.astype(np.int64) @ np.array([4, 2, 1])
@@ -224,7 +223,7 @@ def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Cho
     def nest(row: int) -> Nest:
         return nest_of(image, Cut._make(int(v) for v in rows[row]), r, epilogue)
 
-    return Choices(rows, found, code, values, nest)
+    return Choices(rows, found, code, sizes, values, nest)
 
 
 def schedules(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:

@@ -20,7 +20,6 @@ from ...runtime.replay import Dim, Nest
 from ...runtime.target import Target
 from .schedule import (
     PARTS,
-    PORT,
     Choices,
     Column,
     Epilogue,
@@ -219,7 +218,7 @@ def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Ne
     """The loop nest of the tilings of one structure, as `contraction` emits it."""
     loops, a_full, w_full, segmented = structure
     g = r.target
-    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1", *PORT)
+    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1")
     here = {"b": number(1), "m": number(p.m), "n": number(p.n)}
     with ExitStack() as stack:
         panels: dict[str, int] = {}
@@ -278,7 +277,7 @@ def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choic
     share = shares((p.batch, p.m, p.n), (1, t["m0"], t["n0"]), t)
     found = estimate(p, t, share, r, epilogue)
     names = ("m0", "n0", "k0", "k1")
-    values = np.stack([*share, *(t[name] for name in names), *r.port(found.cores)], 1)
+    values = np.stack([*share, *(t[name] for name in names)], 1)
     rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
     flags = np.stack([ceil(p.m, t["m0"]) > 1, ceil(p.n, t["n0"]) > 1, t["m_outer"], t["a_full"], t["w_full"]], 1)
     code = flags.astype(np.int64) @ [16, 8, 4, 2, 1]
@@ -287,7 +286,7 @@ def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choic
         x = Tiling._make(int(v) for v in rows[row])
         return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), p.k > SEGMENT), p, r, epilogue)
 
-    return Choices(rows, found, code, values, nest)
+    return Choices(rows, found, code, (p.batch, p.m, p.n), values, nest)
 
 
 def schedules(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Tiling]:

@@ -37,8 +37,6 @@ Shares = tuple[Column, Column, Column]
 """What the busiest core does of three dimensions."""
 PARTS = ("parts_0", "parts_1", "parts_2")
 """Columns of a table with the parts into which three dimensions are shared out."""
-PORT = ("burst", "crowd")
-"""Parameters of every nest: `Rates.port`."""
 
 
 def ceil(a: "Column | float", b: "Column | float") -> Column:
@@ -78,12 +76,6 @@ class Rates:
         """Bytes a cycle between global memory and one of so many cores that work."""
         return np.minimum(self.target.gm_path, self.target.gm_port / cores)
 
-    def port(self, cores: Column) -> tuple[Column, Column]:
-        """Cycles of a burst to one of so many cores that work, and by which part of itself it gets longer if the core
-        moves two at a time."""
-        alone, two = self.bandwidth(cores), self.bandwidth(2 * cores)
-        return self.target.gm_burst / alone, alone / two - 1
-
     @property
     def block_k(self) -> int:
         t = self.target
@@ -99,13 +91,13 @@ class Rates:
         """A load of runs of contiguous elements."""
         t = self.target
         bytes_ = run.scaled(esize or self.esize).blocks(t.gm_burst)
-        nest.op(Engine.LOAD, t.fixed_load, PORT[0], (*rows, bytes_), writes=(into,), port=PORT[1])
+        nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (*rows, bytes_), writes=(into,))
 
     def store(self, nest: Nest, source: int, rows: Dim, run: Dim, esize: int) -> None:
         """A store of rows."""
         t = self.target
         bytes_ = run.scaled(esize).blocks(t.gm_burst)
-        nest.op(Engine.STORE, t.fixed_store, PORT[0], (rows, bytes_), reads=(source,), port=PORT[1])
+        nest.op(Engine.STORE, t.fixed_store, t.gm_burst / t.gm_path, (rows, bytes_), reads=(source,))
 
     def feed(self, nest: Nest, source: int, into: int, rows: Dim, k: Dim, left: bool) -> None:
         """A feed of the left or the right operand, in whole blocks."""
@@ -303,17 +295,14 @@ def working(
     right: Column,
     result: Column,
 ) -> Column:
-    """Cores that transfer while the busiest does, which moves so many bytes of a left operand, which has the first two
-    dimensions, of a right one, which has the first and the last, and of results.
-
-    Half-way between those that work and the average over time: as transfers run ahead, most of them meet all cores."""
+    """What all cores transfer over what the busiest does, which moves so many bytes of a left operand, which has the
+    first two dimensions, of a right one, which has the first and the last, and of results."""
     more = [size / part for size, part in zip(sizes, share, strict=True)]
     _, rows, columns = (
         ceil(size, tile) / ceil(part, tile) for size, tile, part in zip(sizes, tiles, share, strict=True)
     )
     moved = left * more[1] * columns + right * rows * more[2] + result * more[1] * more[2]
-    average = np.maximum(1, more[0] * moved / (left + right + result))
-    return (average + t[PARTS[0]] * t[PARTS[1]] * t[PARTS[2]]) / 2
+    return np.maximum(1, more[0] * moved / (left + right + result))
 
 
 class Choices(NamedTuple):
@@ -324,8 +313,10 @@ class Choices(NamedTuple):
     found: Estimate
     structures: NDArray[np.int64]
     """Numbers; rows of one number have one loop nest."""
+    sizes: tuple[int, int, int]
+    """Of the dimensions that are shared out."""
     values: NDArray[np.float64]
-    """The parameters of the nest."""
+    """The parameters of the nest, what the busiest core does of those dimensions first."""
     nest_of: Callable[[int], Nest]
     """The loop nest of a row's structure."""
 
@@ -337,13 +328,33 @@ def fitting(fits: NDArray[np.bool_], need: Column) -> NDArray[np.bool_]:
     return np.arange(len(need)) == np.argmin(need)
 
 
+def classes(
+    sizes: Sequence[int], parts: NDArray[np.int64], share: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[rows, classes] cores that do the same, and [rows, classes, 3] what they do of three dimensions in so many parts,
+    of which the busiest core has `share`. In each dimension all parts are equal, but for the last."""
+    last = sizes - (parts - 1) * share
+    uneven = last < share
+    counts, extents = np.ones((len(parts), 1)), np.zeros((len(parts), 1, 0))
+    for d in range(3):
+        split = uneven[:, d].any()
+        full = [(parts[:, d] - uneven[:, d], share[:, d]), (uneven[:, d] * 1, last[:, d])][: 1 + split]
+        counts = np.concatenate([counts * n[:, None] for n, _ in full], 1)
+        extents = np.concatenate(
+            [np.insert(extents, extents.shape[2], extent[:, None], 2) for _, extent in full], 1
+        )
+    return counts, extents
+
+
 def replay_rows(
     c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = 1 << 62
 ) -> tuple[Column, int]:
     """Cycles and handicap of rows of one structure, and what is left of the budget; see `replay`."""
     f = c.found
-    nest = c.nest_of(int(rows[0]))
-    return replay(nest, c.values[rows], f.busy[rows], f.bound[rows], f.handicap[rows], target, best, budget)
+    nest, values = c.nest_of(int(rows[0])), c.values[rows]
+    cores, extents = classes(c.sizes, c.schedules[rows, -3:], values[:, :3])
+    rest = np.broadcast_to(values[:, None, 3:], (*cores.shape, values.shape[1] - 3))
+    return replay(nest, np.concatenate([extents, rest], 2), cores, f.busy[rows], f.bound[rows], f.handicap[rows], target, best, budget)
 
 
 def search(c: Choices, target: Target) -> Iterator[int]:
