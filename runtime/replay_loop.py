@@ -2,78 +2,72 @@
 
 Cores of one class do the same in step, so each class is followed once. A core runs ahead as far as its times are known;
 only the ends of transfers, which depend on all cores, are events.
-"""
 
-from typing import Any, NamedTuple, TypeAlias
+A core is a block of 64-bit words, reached by address, as in `timeline.py`.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .formulas import load_f64, store_f64
 from .isa import Engine
 from .jit import inline, jit
-from .replay import END, LOOP, OP, SET, WAIT
+from .numerics.bits import load_i64, store_i64
+from .replay import END, LOOP, OP, SET, WAIT, WIDTH
 
 MOST_LOOPS, ENGINES, QUEUE, OUTSTANDING = 12, 7, 64, 16
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
-Reals: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+
+# The words of a core. Of the sequencer: its row, the version of the loops' extents, its time; addresses of the values
+# of parameters and numbers, of the words of rows, and of tokens.
+PLACE, VERSION, CLOCK, VALUES, ROWS, TOKENS = range(6)
+LOOPS = 6
+"""By loop: where it is, what its step has, and where it ends."""
+AT, EXTENT, SIZE = range(3)
+ENGINE = LOOPS + 3 * MOST_LOOPS
+"""By engine: entries that have started, and entered; when it is free (infinity during a transfer), and how long it has
+worked; when its transfer begins (infinity if there is none), and what is left of that."""
+HEAD, TAIL, FREE, DONE, BEGIN, LEFT = range(6)
+ENTRIES = ENGINE + 6 * ENGINES
+"""By entry of a queue: when it entered and started, its row, and the variable part of its cost."""
+ENTERED, STARTED, ROW, CHARGE = range(4)
+CORE_WORDS = ENTRIES + 4 * ENGINES * QUEUE
+# The words of a row: its cost by the extents of a version. Those of a class of tokens: how many were set and waited
+# for, and when the last were set.
+COST, SEEN = range(2)
+GIVEN, TAKEN, WHEN = range(3)
+TOKEN_WORDS = WHEN + OUTSTANDING
 
 
-class State(NamedTuple):
-    """All cores, by class first."""
-
-    values: Reals
-    """[class, parameters and numbers]."""
-    at: Reals
-    extent: Reals
-    size: Reals
-    """By loop: where it is, what its step has, and to where it goes."""
-    cost: Reals
-    seen: Integers
-    """By row: what it costs by extents of this version, `at_row[:, VERSION]`."""
-    place: Integers
-    """The row of the sequencer, and the version of its extents."""
-    clock: Reals
-    """Of the sequencer."""
-    entered: Reals
-    started: Reals
-    entry: Integers
-    """Of the entries of a queue [class, engine, QUEUE]: when they entered and started, and their rows."""
-    charge: Reals
-    """What an entry costs."""
-    ends: Integers
-    """[class, engine, 2]: entries that have started, and that have entered."""
-    free: Reals
-    done: Reals
-    """By engine: when it is free, and how long it has worked."""
-    given: Integers
-    taken: Integers
-    when: Reals
-    """By class of tokens: how many were set and waited for, and when they were set."""
-    begin: Reals
-    left: Reals
-    """By engine: when its transfer begins, infinity if it has none, and what is left of that."""
-
-
-PLACE, VERSION = range(2)
-HEAD, TAIL = range(2)
+def new_cores(classes: int, values: int, rows: int, tokens: int) -> NDArray[np.int64]:
+    """The words of a core of each class, with room for so many values, rows and classes of tokens."""
+    places = np.cumsum([CORE_WORDS, values, 2 * rows, TOKEN_WORDS * tokens])
+    words = np.zeros((classes, places[-1]), np.int64)
+    words[:, VALUES : TOKENS + 1] = words.ctypes.data + 8 * (np.arange(classes)[:, None] * places[-1] + places[:3])
+    return words
 
 
 @jit
 def replay_all(  # type: ignore[no-untyped-def]
-    rows, granted, values, numbers, cores, busy, bounds, handicaps, depth, sync, share, best, budget, out
+    words, rows, granted, values, numbers, cores, busy, bounds, handicaps, depth, sync, share, best, budget, out
 ):
-    """Replays row after row of `values`; what is left of the budget."""
+    """Replays row after row of `values` on the cores of `words`; what is left of the budget."""
     count, parameters = values.shape[1:]
-    s = _state(count, len(rows), len(granted), parameters + len(numbers))
+    addresses = words.ctypes.data + 8 * words.shape[1] * np.arange(count)
     for c in range(len(values)):
         if budget <= 0:
             return budget
         if bounds[c] + handicaps[c] >= best:
             continue
-        s.values[:, :parameters], s.values[:, parameters:] = values[c], numbers
-        _reset(s, granted)
-        cycles, taken = _together(s, rows, cores[c], busy[c], depth, sync, share, best - handicaps[c])
+        for g in range(count):
+            core = addresses[g]
+            _reset(core, granted)
+            for n in range(parameters):
+                store_f64(load_i64(core, VALUES), n, values[c, g, n])
+            for n in range(len(numbers)):
+                store_f64(load_i64(core, VALUES), parameters + n, numbers[n])
+        limit = best - handicaps[c]
+        cycles, taken = _together(addresses, cores[c], busy[c], rows.ctypes.data, len(rows), depth, sync, share, limit)
         out[c] = max(cycles, bounds[c]) + handicaps[c]
         best = min(best, out[c])
         budget -= taken
@@ -81,211 +75,245 @@ def replay_all(  # type: ignore[no-untyped-def]
 
 
 @inline
-def _state(classes, rows, tokens, values):  # type: ignore[no-untyped-def]
-    loops, engines, queues = (classes, MOST_LOOPS), (classes, ENGINES), (classes, ENGINES, QUEUE)
-    return State(
-        np.zeros((classes, values)),
-        np.zeros(loops),
-        np.zeros(loops),
-        np.zeros(loops),
-        np.zeros((classes, rows)),
-        np.zeros((classes, rows), np.int64),
-        np.zeros((classes, 2), np.int64),
-        np.zeros(classes),
-        np.zeros(queues),
-        np.zeros(queues),
-        np.zeros(queues, np.int64),
-        np.zeros(queues),
-        np.zeros((classes, ENGINES, 2), np.int64),
-        np.zeros(engines),
-        np.zeros(engines),
-        np.zeros((classes, tokens), np.int64),
-        np.zeros((classes, tokens), np.int64),
-        np.zeros((classes, tokens, OUTSTANDING)),
-        np.zeros(engines),
-        np.zeros(engines),
-    )
+def _reset(core, granted):  # type: ignore[no-untyped-def]
+    """A core before its first row."""
+    store_i64(core, PLACE, 0)
+    store_i64(core, VERSION, load_i64(core, VERSION) + 1)
+    store_f64(core, CLOCK, float(np.count_nonzero(granted)))
+    for loop in range(MOST_LOOPS):
+        store_f64(core, LOOPS + 3 * loop + EXTENT, 0.0)
+    for e in range(ENGINES):
+        engine = core + 8 * (ENGINE + 6 * e)
+        store_i64(engine, HEAD, 0)
+        store_i64(engine, TAIL, 0)
+        store_f64(engine, FREE, 0.0)
+        store_f64(engine, DONE, 0.0)
+        store_f64(engine, BEGIN, np.inf)
+    for c in range(len(granted)):
+        token = load_i64(core, TOKENS) + 8 * TOKEN_WORDS * c
+        store_i64(token, GIVEN, granted[c])
+        store_i64(token, TAKEN, 0)
+        for n in range(OUTSTANDING):
+            store_f64(token, WHEN + n, 0.0)
 
 
 @inline
-def _reset(s, granted):  # type: ignore[no-untyped-def]
-    s.place[:, PLACE] = 0
-    s.place[:, VERSION] += 1
-    s.clock[:] = np.count_nonzero(granted)
-    s.extent[:] = 0
-    s.ends[:] = 0
-    s.free[:] = 0
-    s.done[:] = 0
-    s.given[:] = granted
-    s.taken[:] = 0
-    s.when[:] = 0
-    s.begin[:] = np.inf
+def _value(core, index):  # type: ignore[no-untyped-def]
+    """A parameter or number."""
+    return load_f64(load_i64(core, VALUES), index)
 
 
 @inline
-def _extent(s, g, rows, pc, field):  # type: ignore[no-untyped-def]
+def _extent(core, row, field):  # type: ignore[no-untyped-def]
     """a·extent + b of a loop, or b alone; the fields are loop, a, b."""
-    value = s.values[g, rows[pc, field + 2]]
-    if rows[pc, field] >= 0:
-        value += s.extent[g, rows[pc, field]] * s.values[g, rows[pc, field + 1]]
+    value, loop = _value(core, load_i64(row, field + 2)), load_i64(row, field)
+    if loop >= 0:
+        value += load_f64(core, LOOPS + 3 * loop + EXTENT) * _value(core, load_i64(row, field + 1))
     return value
 
 
 @inline
-def _cost(s, g, rows, pc):  # type: ignore[no-untyped-def]
+def _cost(core, row):  # type: ignore[no-untyped-def]
     """What grows with the extents; nothing to do is 0."""
-    cost = s.values[g, rows[pc, 3]]
+    cost = _value(core, load_i64(row, 3))
     for f in range(4, 16, 4):
-        if rows[pc, f] != -1:
-            factor, block = _extent(s, g, rows, pc, f), s.values[g, rows[pc, f + 3]]
+        if load_i64(row, f) != -1:
+            factor, block = _extent(core, row, f), _value(core, load_i64(row, f + 3))
             cost *= np.ceil(factor / block) if block > 0 else factor
     return cost
 
 
 @inline
-def _turn(s, g, rows, pc):  # type: ignore[no-untyped-def]
+def _charge(core, row, pc):  # type: ignore[no-untyped-def]
+    """The cost of a row, computed anew when an extent has changed."""
+    known, version = load_i64(core, ROWS) + 16 * pc, load_i64(core, VERSION)
+    if load_i64(known, SEEN) != version:
+        store_f64(known, COST, _cost(core, row))
+        store_i64(known, SEEN, version)
+    return load_f64(known, COST)
+
+
+@inline
+def _turn(core, rows, pc):  # type: ignore[no-untyped-def]
     """Where a row of a loop leads."""
-    loop = rows[pc, 1]
-    if rows[pc, 0] == LOOP:
-        s.size[g, loop], s.at[g, loop] = s.values[g, rows[pc, 2]], 0.0
-        if rows[pc, 4] != -1:
-            s.size[g, loop] = min(s.size[g, loop], _extent(s, g, rows, pc, 4))
-        begin, out = pc, rows[pc, 7]
+    row = rows + 8 * WIDTH * pc
+    loop = core + 8 * (LOOPS + 3 * load_i64(row, 1))
+    if load_i64(row, 0) == LOOP:
+        begin, out, at, size = pc, load_i64(row, 7), 0.0, _value(core, load_i64(row, 2))
+        step = _value(core, load_i64(row, 3))
+        if load_i64(row, 4) != -1:
+            size = min(size, _extent(core, row, 4))
+        store_f64(loop, SIZE, size)
     else:
-        begin, out = rows[pc, 2], pc
-        s.at[g, loop] += s.values[g, rows[begin, 3]]
-    if s.at[g, loop] >= s.size[g, loop]:
+        begin, out, size = load_i64(row, 2), pc, load_f64(loop, SIZE)
+        step = _value(core, load_i64(rows + 8 * WIDTH * begin, 3))
+        at = load_f64(loop, AT) + step
+    store_f64(loop, AT, at)
+    if at >= size:
         return out
-    was, s.extent[g, loop] = s.extent[g, loop], min(s.values[g, rows[begin, 3]], s.size[g, loop] - s.at[g, loop])
-    s.place[g, VERSION] += was != s.extent[g, loop]
+    extent = min(step, size - at)
+    if load_f64(loop, EXTENT) != extent:
+        store_f64(loop, EXTENT, extent)
+        store_i64(core, VERSION, load_i64(core, VERSION) + 1)
     return begin
 
 
 @inline
-def _issue(s, g, rows, depth):  # type: ignore[no-untyped-def]
+def _issue(core, rows, count, depth):  # type: ignore[no-untyped-def]
     """The sequencer goes on until a queue is full; how many rows it passed."""
-    pc, clock, steps = s.place[g, PLACE], s.clock[g], 0
-    while pc < len(rows):
-        if rows[pc, 0] <= END:
+    pc, clock, steps = load_i64(core, PLACE), load_f64(core, CLOCK), 0
+    while pc < count:
+        row = rows + 8 * WIDTH * pc
+        kind, e = load_i64(row, 0), load_i64(row, 1)
+        if kind <= END:
+            pc = _turn(core, rows, pc)
             clock += 1
-            pc = _turn(s, g, rows, pc)
         else:
-            e = rows[pc, 1]
-            n = s.ends[g, e, TAIL]
+            engine = core + 8 * (ENGINE + 6 * e)
+            entries, n = core + 8 * (ENTRIES + 4 * QUEUE * e), load_i64(engine, TAIL)
+            if n - depth >= load_i64(engine, HEAD):
+                break
             clock += 1
             if n >= depth:
-                if n - depth >= s.ends[g, e, HEAD]:
-                    clock -= 1
-                    break
-                clock = max(clock, s.started[g, e, (n - depth) & (QUEUE - 1)])
-            if rows[pc, 0] == OP:
-                if s.seen[g, pc] != s.place[g, VERSION]:
-                    s.cost[g, pc], s.seen[g, pc] = _cost(s, g, rows, pc), s.place[g, VERSION]
-                s.charge[g, e, n & (QUEUE - 1)] = s.cost[g, pc]
-            s.entered[g, e, n & (QUEUE - 1)], s.entry[g, e, n & (QUEUE - 1)] = clock, pc
-            s.ends[g, e, TAIL] = n + 1
+                clock = max(clock, load_f64(entries + 32 * ((n - depth) & (QUEUE - 1)), STARTED))
+            entry = entries + 32 * (n & (QUEUE - 1))
+            if kind == OP:
+                store_f64(entry, CHARGE, _charge(core, row, pc))
+            store_f64(entry, ENTERED, clock)
+            store_i64(entry, ROW, row)
+            store_i64(engine, TAIL, n + 1)
         steps += 1
         pc += 1
-    s.place[g, PLACE], s.clock[g] = pc, clock
+    store_i64(core, PLACE, pc)
+    store_f64(core, CLOCK, clock)
     return steps
 
 
 @inline
-def _drive(s, g, e, rows, sync):  # type: ignore[no-untyped-def]
-    """An engine takes entries until one waits for what is not known yet, or transfers."""
-    head, free = s.ends[g, e, HEAD], s.free[g, e]
-    while head < s.ends[g, e, TAIL] and free < np.inf:
-        n = head & (QUEUE - 1)
-        pc = s.entry[g, e, n]
-        kind, c = rows[pc, 0], rows[pc, 2]
-        start = max(free, s.entered[g, e, n])
-        if kind == WAIT:
-            if s.taken[g, c] >= s.given[g, c]:
-                break
-            start = max(start, s.when[g, c, s.taken[g, c] & (OUTSTANDING - 1)])
-            s.taken[g, c] += 1
-            free = start + sync
-        elif kind == SET:
-            free = start + sync
-            s.when[g, c, s.given[g, c] & (OUTSTANDING - 1)] = free
-            s.given[g, c] += 1
-        else:
-            fixed, cost = s.values[g, c], s.charge[g, e, n]
-            s.done[g, e] += fixed + cost
-            if cost <= 0:
-                free = start + 1
-            elif e == LOAD or e == STORE:
-                s.begin[g, e], s.left[g, e] = start + fixed, cost
+def _drive(core, e, sync):  # type: ignore[no-untyped-def]
+    """An engine takes entries until one waits for what is not known yet, or transfers; whether it took any."""
+    engine, entries = core + 8 * (ENGINE + 6 * e), core + 8 * (ENTRIES + 4 * QUEUE * e)
+    first, tail, free = load_i64(engine, HEAD), load_i64(engine, TAIL), load_f64(engine, FREE)
+    head = first
+    while head < tail and free < np.inf:
+        entry = entries + 32 * (head & (QUEUE - 1))
+        row = load_i64(entry, ROW)
+        kind, c = load_i64(row, 0), load_i64(row, 2)
+        start = max(free, load_f64(entry, ENTERED))
+        if kind == OP:
+            fixed, cost = _value(core, c), load_f64(entry, CHARGE)
+            store_f64(engine, DONE, load_f64(engine, DONE) + fixed + cost)
+            free = start + fixed + cost if cost > 0 else start + 1
+            if cost > 0 and (e == LOAD or e == STORE):
+                store_f64(engine, BEGIN, start + fixed)
+                store_f64(engine, LEFT, cost)
                 free = np.inf
+        else:
+            token = load_i64(core, TOKENS) + 8 * TOKEN_WORDS * c
+            given, taken = load_i64(token, GIVEN), load_i64(token, TAKEN)
+            if kind == WAIT:
+                if taken >= given:
+                    break
+                start = max(start, load_f64(token, WHEN + (taken & (OUTSTANDING - 1))))
+                store_i64(token, TAKEN, taken + 1)
             else:
-                free = start + fixed + cost
-        s.started[g, e, n] = start
+                store_f64(token, WHEN + (given & (OUTSTANDING - 1)), start + sync)
+                store_i64(token, GIVEN, given + 1)
+            free = start + sync
+        store_f64(entry, STARTED, start)
         head += 1
-    moved = head != s.ends[g, e, HEAD]
-    s.ends[g, e, HEAD], s.free[g, e] = head, free
-    return moved
+    store_i64(engine, HEAD, head)
+    store_f64(engine, FREE, free)
+    return head != first
 
 
 @inline
-def _ahead(s, g, rows, depth, sync):  # type: ignore[no-untyped-def]
-    """A core goes on as far as its times are known; how many rows its sequencer passed."""
-    steps, moved = 0, True
-    while moved:
-        steps += _issue(s, g, rows, depth)
-        moved = False
-        for e in range(ENGINES):
-            if s.ends[g, e, HEAD] < s.ends[g, e, TAIL] and s.free[g, e] < np.inf:
-                moved |= _drive(s, g, e, rows, sync)
-    return steps
-
-
-@inline
-def _least(s, busy):  # type: ignore[no-untyped-def]
-    """When the first class ends at the earliest."""
-    least = 0.0
-    for e in range(ENGINES):
-        free = s.begin[0, e] + s.left[0, e] if s.free[0, e] == np.inf else s.free[0, e]
-        least = max(least, free + max(0.0, busy[e] - s.done[0, e]))
-    return least
+def _waits(core, e):  # type: ignore[no-untyped-def]
+    """Whether an engine has entries and may take them."""
+    engine = core + 8 * (ENGINE + 6 * e)
+    return load_i64(engine, HEAD) < load_i64(engine, TAIL) and load_f64(engine, FREE) < np.inf
 
 
 @jit
-def _together(s, rows, cores, busy, depth, sync, share, limit):  # type: ignore[no-untyped-def]
+def _ahead(core, rows, count, depth, sync):  # type: ignore[no-untyped-def]
+    """A core goes on as far as its times are known; how many rows its sequencer passed."""
+    steps, moved = 0, True
+    while moved:
+        steps += _issue(core, rows, count, depth)
+        moved = False
+        for e in range(ENGINES):
+            if _waits(core, e):
+                moved |= _drive(core, e, sync)
+    return steps
+
+
+@inline
+def _least(core, busy):  # type: ignore[no-untyped-def]
+    """When a core ends at the earliest."""
+    least = 0.0
+    for e in range(ENGINES):
+        engine = core + 8 * (ENGINE + 6 * e)
+        free = load_f64(engine, FREE)
+        if free == np.inf:
+            free = load_f64(engine, BEGIN) + load_f64(engine, LEFT)
+        least = max(least, free + max(0.0, busy[e] - load_f64(engine, DONE)))
+    return least
+
+
+@inline
+def _next(addresses, cores, now, share):  # type: ignore[no-untyped-def]
+    """The rate of transfers, and when the next begins or ends."""
+    active, event, least = 0.0, np.inf, np.inf
+    for g in range(len(cores)):
+        for e in (LOAD, STORE):
+            engine = addresses[g] + 8 * (ENGINE + 6 * e)
+            begin = load_f64(engine, BEGIN)
+            if begin <= now:
+                active, least = active + cores[g], min(least, load_f64(engine, LEFT))
+            else:
+                event = min(event, begin)
+    rate = min(1.0, share / active) if active > 0 else 1.0
+    return rate, min(event, now + least / rate)
+
+
+@inline
+def _move(core, before, now, moved):  # type: ignore[no-untyped-def]
+    """Transfers of a core go on; whether one ended."""
+    ended = False
+    for e in (LOAD, STORE):
+        engine = core + 8 * (ENGINE + 6 * e)
+        if load_f64(engine, BEGIN) <= before:
+            left = load_f64(engine, LEFT) - moved
+            store_f64(engine, LEFT, left)
+            if left <= 1e-9 * now:
+                store_f64(engine, BEGIN, np.inf)
+                store_f64(engine, FREE, now)
+                ended = True
+    return ended
+
+
+@jit
+def _together(addresses, cores, busy, rows, count, depth, sync, share, limit):  # type: ignore[no-untyped-def]
     """Cycles of all cores, infinity if they are more than `limit`, and the rows that were passed. `share`: the port's
     rate over that of a core's path."""
     now, steps = 0.0, 0
     for g in range(len(cores)):
         if cores[g] > 0:
-            steps += _ahead(s, g, rows, depth, sync)
+            steps += _ahead(addresses[g], rows, count, depth, sync)
     while True:
-        under_way, event = 0.0, np.inf
-        for g in range(len(cores)):
-            for e in (LOAD, STORE):
-                if s.begin[g, e] <= now:
-                    under_way += cores[g]
-                else:
-                    event = min(event, s.begin[g, e])
-        rate = min(1.0, share / under_way) if under_way > 0 else 1.0
-        for g in range(len(cores)):
-            for e in (LOAD, STORE):
-                if s.begin[g, e] <= now:
-                    event = min(event, now + s.left[g, e] / rate)
-        if event == np.inf:
+        before = now
+        rate, now = _next(addresses, cores, before, share)
+        if now == np.inf:
             break
-        passed, now, first = event - now, event, False
         for g in range(len(cores)):
-            ended = False
-            for e in (LOAD, STORE):
-                if s.begin[g, e] < now:
-                    s.left[g, e] -= passed * rate
-                    if s.left[g, e] <= 1e-9 * now:
-                        s.begin[g, e], s.free[g, e], ended = np.inf, now, True
-            if ended:
-                steps += _ahead(s, g, rows, depth, sync)
-                first |= g == 0
-        if first and _least(s, busy) > limit:
-            return np.inf, steps
+            if _move(addresses[g], before, now, (now - before) * rate):
+                steps += _ahead(addresses[g], rows, count, depth, sync)
+                if g == 0 and _least(addresses[0], busy) > limit:
+                    return np.inf, steps
+    last = 0.0
     for g in range(len(cores)):
         if cores[g] > 0:
-            now = max(now, s.clock[g], s.free[g].max())
-    return now, steps
+            last = max(last, load_f64(addresses[g], CLOCK))
+            for e in range(ENGINES):
+                last = max(last, load_f64(addresses[g], ENGINE + 6 * e + FREE))
+    return last, steps
