@@ -71,19 +71,18 @@ class Nest:
     """Rows of a loop nest whose numbers are `parameters`, given when it is replayed."""
 
     def __init__(self, *parameters: str):
-        self.parameters = parameters
         self.rows: list[list[int]] = []
-        self.numbers: dict[float, int] = {}
+        self.values: dict[float | str, int] = {name: place for place, name in enumerate(parameters)}
+        """Places of the parameters, and behind them of numbers."""
+        self.parameters = len(parameters)
         self.buffers: list[tuple[int, int]] = []
         """Loop (-1: none) and slots."""
         self.loops = 0
         self._bodies: list[tuple[int, list[Child]]] = [(-1, [])]
 
     def _value(self, value: "float | str") -> int:
-        """Where a parameter or number stands: parameters first, numbers behind them."""
-        if isinstance(value, str):
-            return self.parameters.index(value)
-        return len(self.parameters) + self.numbers.setdefault(float(value), len(self.numbers))
+        """Where a parameter or number stands."""
+        return self.values.setdefault(value, len(self.values))
 
     @contextmanager
     def loop(self, size: "float | str", step: "float | str", inside: Dim | None = None) -> Generator[Dim]:
@@ -118,11 +117,9 @@ class Nest:
     ) -> None:
         """An operation on buffers."""
         row = [OP, int(engine), self._value(fixed), self._value(unit)]
-        for n in range(3):
-            if n < len(dims):
-                row += [dims[n].loop, self._value(dims[n].a), self._value(dims[n].b), self._value(dims[n].g)]
-            else:
-                row += [-1, 0, 0, 0]
+        for loop, a, b, g in dims:
+            row += (loop, self._value(a), self._value(b), self._value(g))
+        row += (-1, 0, 0, 0) * (3 - len(dims))
         touched = {b: b in writes for b in (*reads, *writes)}
         self._bodies[-1][1].append((len(self.rows), int(engine), tuple(touched.items())))
         self.rows.append(row)
@@ -142,10 +139,8 @@ class Nest:
                 rows[begin] = [*rows[begin], len(rows)]
             rows.append(row)
             rows += ([SET, engine, which] for engine, which in found.behind.get(number, ()))
-        table = np.zeros((len(rows), WIDTH), np.int64)
-        for row, out in zip(rows, table, strict=True):
-            out[: len(row)] = row
-        return table, np.array(found.granted, np.int64)
+        blank = [0] * WIDTH
+        return np.array([row + blank[len(row) :] for row in rows], np.int64), np.array(found.granted, np.int64)
 
 
 def replay(
@@ -167,7 +162,7 @@ def replay(
     cannot be better than `best` or than one before it, or for which the budget was used up, has inf."""
     from .replay_loop import new_cores, replay_all  # loads the compiler
 
-    numbers = np.array(list(nest.numbers), np.float64)
+    numbers = np.array([*nest.values][nest.parameters :], np.float64)
     rows, granted = nest.table()
     out = np.full(len(values), np.inf)
     given = (np.ascontiguousarray(values), numbers, cores, busy, bounds, handicaps)

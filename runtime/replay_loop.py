@@ -41,9 +41,10 @@ TOKEN_WORDS = WHEN + OUTSTANDING
 
 def new_cores(classes: int, values: int, rows: int, tokens: int) -> NDArray[np.int64]:
     """The words of a core of each class, with room for so many values, rows and classes of tokens."""
-    places = np.cumsum([CORE_WORDS, values, 2 * rows, TOKEN_WORDS * tokens])
-    words = np.zeros((classes, places[-1]), np.int64)
-    words[:, VALUES : TOKENS + 1] = words.ctypes.data + 8 * (np.arange(classes)[:, None] * places[-1] + places[:3])
+    words = np.zeros((classes, CORE_WORDS + values + 2 * rows + TOKEN_WORDS * tokens), np.int64)
+    for core in words:
+        base = core.ctypes.data + 8 * CORE_WORDS
+        core[VALUES], core[ROWS], core[TOKENS] = base, base + 8 * values, base + 8 * (values + 2 * rows)
     return words
 
 

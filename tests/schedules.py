@@ -80,5 +80,5 @@ def replayed(c: Choices, row: int, machine: Machine) -> float:
     """What replay says of a row."""
     free = np.zeros_like(c.found.bound)
     found = c.found._replace(busy=np.zeros_like(c.found.busy), bound=free, handicap=free)
-    (result,), _ = replay_rows(c._replace(found=found), np.array([row]), machine.target)
+    (result,) = replay_rows(c._replace(found=found), np.array([row]), machine.target)
     return float(result)

@@ -279,7 +279,9 @@ def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choic
     names = ("m0", "n0", "k0", "k1")
     values = np.stack([*share, *(t[name] for name in names)], 1)
     rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
-    flags = np.stack([ceil(p.m, t["m0"]) > 1, ceil(p.n, t["n0"]) > 1, t["m_outer"], t["a_full"], t["w_full"]], 1)
+    rows_loop, columns_loop = t["m0"] < p.m, t["n0"] < p.n
+    m_outer = rows_loop & columns_loop & (t["m_outer"] == 1)
+    flags = np.stack([rows_loop, columns_loop, m_outer, t["a_full"], t["w_full"]], 1)
     code = flags.astype(np.int64) @ [16, 8, 4, 2, 1]
 
     def nest(row: int) -> Nest:

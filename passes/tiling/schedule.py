@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from ...runtime.target import Target
 
 REPLAYED = 256
 """Schedules that are replayed, the best by estimate."""
-STEPS = 150_000
+STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
 
 TRAFFIC = 0.15
@@ -334,42 +335,38 @@ def classes(
     """[rows, classes] cores that do the same, and [rows, classes, 3] what they do of three dimensions in so many parts,
     of which the busiest core has `share`. In each dimension all parts are equal, but for the last."""
     last = sizes - (parts - 1) * share
-    uneven = last < share
-    counts, extents = np.ones((len(parts), 1)), np.zeros((len(parts), 1, 0))
-    for d in range(3):
-        split = uneven[:, d].any()
-        full = [(parts[:, d] - uneven[:, d], share[:, d]), (uneven[:, d] * 1, last[:, d])][: 1 + split]
-        counts = np.concatenate([counts * n[:, None] for n, _ in full], 1)
-        extents = np.concatenate(
-            [np.insert(extents, extents.shape[2], extent[:, None], 2) for _, extent in full], 1
-        )
-    return counts, extents
+    uneven = (last < share).astype(np.float64)
+    several = [range(1 + bool(uneven[:, d].any())) for d in range(3)]
+    which = np.array([*product(*several)])  # by class and dimension, whether it is the last part
+    counts = np.stack([parts - uneven, uneven])[which, :, range(3)].prod(1)
+    extents = np.stack([share, last])[which, :, range(3)]
+    return counts.T.copy(), extents.transpose(2, 0, 1)
 
 
 def replay_rows(
-    c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = 1 << 62
-) -> tuple[Column, int]:
-    """Cycles and handicap of rows of one structure, and what is left of the budget; see `replay`."""
-    f = c.found
-    nest, values = c.nest_of(int(rows[0])), c.values[rows]
-    cores, extents = classes(c.sizes, c.schedules[rows, -3:], values[:, :3])
-    rest = np.broadcast_to(values[:, None, 3:], (*cores.shape, values.shape[1] - 3))
-    return replay(nest, np.concatenate([extents, rest], 2), cores, f.busy[rows], f.bound[rows], f.handicap[rows], target, best, budget)
+    c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = STEPS
+) -> Column:
+    """Cycles and handicap of rows, those of one structure after those of another; see `replay`."""
+    f, found = c.found, np.full(len(rows), np.inf)
+    cores, extents = classes(c.sizes, c.schedules[rows, -3:], c.values[rows, :3])
+    values = np.repeat(c.values[rows, None], cores.shape[1], 1)
+    values[:, :, :3] = extents
+    busy, least, handicap = f.busy[rows], f.bound[rows], f.handicap[rows]
+    kinds, first = np.unique(c.structures[rows], return_index=True)
+    for kind in kinds[np.argsort(first)]:
+        some = np.flatnonzero((c.structures[rows] == kind) & (least + handicap < best))
+        if some.size:
+            given = (values[some], cores[some], busy[some], least[some], handicap[some])
+            found[some], budget = replay(c.nest_of(int(rows[some[0]])), *given, target, best, budget)
+            best = min(best, float(found[some].min()))
+    return found
 
 
 def search(c: Choices, target: Target) -> Iterator[int]:
     """Rows of the lattice, best first: those that were replayed by their cycles, then the others by estimate."""
     order = np.argsort(c.found.cycles + c.found.handicap, kind="stable")
     tried = order[:REPLAYED]
-    cycles = np.full(len(tried), np.inf)
-    least, best, left = c.found.bound[tried] + c.found.handicap[tried], np.inf, STEPS
-    kinds, first = np.unique(c.structures[tried], return_index=True)
-    for kind in kinds[np.argsort(first)]:
-        members = np.flatnonzero((c.structures[tried] == kind) & (least < best))
-        if members.size:
-            cycles[members], left = replay_rows(c, tried[members], target, best, left)
-            best = min(best, float(cycles[members].min()))
-    yield from (int(row) for row in tried[np.argsort(cycles, kind="stable")])
+    yield from (int(row) for row in tried[np.argsort(replay_rows(c, tried, target), kind="stable")])
     yield from (int(row) for row in order[REPLAYED:])
 
 
