@@ -31,6 +31,7 @@ from .schedule import (
     ceil,
     fitting,
     longest,
+    maybe_loop,
     number,
     search,
     share_out,
@@ -192,10 +193,12 @@ def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
             load_panel(nest, r, image, panel, rows, (number(image.w),), here["n"])
         else:
             load_panel(nest, r, image, panel, rows, (), number(image.w * image.channels))
-        m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
+        pixels, several = here["r"].scaled(image.ow), cut.m0 < cut.rows * image.ow
+        m = stack.enter_context(maybe_loop(nest, several, image.oh * image.ow, "m0", pixels))
         loaded = e.loads(nest, r, m, here["n"])
         acc = nest.buffer()
-        with nest.loop("n", "g0", here["n"]) as c, nest.loop(image.taps, "taps") as taps:
+        groups = maybe_loop(nest, cut.g0 < min(cut.n0, image.channels), image.channels, "g0", here["n"])
+        with groups as c, maybe_loop(nest, cut.taps < image.taps, image.taps, "taps", number(image.taps)) as taps:
             groups, blocks = c.blocks(GROUP), m.blocks(g.cube_m)
             a0 = nest.buffer()
             cost = g.cube_m * block / g.feed_a_bytes
@@ -217,8 +220,9 @@ def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Cho
     found = estimate(image, t, share, r, epilogue)
     values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    flags = np.stack([t["rows"] < image.oh, t["n0"] < image.channels, t["resident"]], 1)
-    code: NDArray[np.int64] = flags.astype(np.int64) @ np.array([4, 2, 1])
+    several = [t["m0"] < t["rows"] * image.ow, t["g0"] < np.minimum(t["n0"], image.channels), t["taps"] < image.taps]
+    flags = np.stack([t["rows"] < image.oh, t["n0"] < image.channels, t["resident"], *several], 1)
+    code: NDArray[np.int64] = flags.astype(np.int64) @ np.array([32, 16, 8, 4, 2, 1])
 
     def nest(row: int) -> Nest:
         return nest_of(image, Cut._make(int(v) for v in rows[row]), r, epilogue)

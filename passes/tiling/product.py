@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
-from ...runtime.isa import Engine
 from ...runtime.replay import Dim, Nest
 from ...runtime.target import Target
 from .schedule import (
     PARTS,
+    SEGMENT,
     Choices,
     Column,
     Epilogue,
@@ -29,8 +29,10 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    contract,
     distinct,
     fitting,
+    inner_loops,
     longest,
     number,
     search,
@@ -41,9 +43,6 @@ from .schedule import (
     working,
 )
 from .space import up16
-
-SEGMENT = 2048
-"""k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +215,7 @@ def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Esti
 
 def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the tilings of one structure, as `contraction` emits it."""
-    loops, a_full, w_full, segmented = structure
-    g = r.target
+    loops, a_full, w_full, inner = structure
     nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1")
     here = {"b": number(1), "m": number(p.m), "n": number(p.n)}
     with ExitStack() as stack:
@@ -232,31 +230,16 @@ def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Ne
                     panel_load(nest, r, p, side, panels[side], here, number(p.k))
         m, n = here["m"], here["n"]
         loaded = e.loads(nest, r, m, n)
-        acc = nest.buffer(1 if segmented else 2)
 
-        def steps(extent: Dim | None) -> None:
-            """Chunks, then steps of k."""
-            streamed = [side for side in ("w", "a") if side not in panels]
-            with ExitStack() as inner:
-                if streamed:
-                    extent = inner.enter_context(nest.loop(p.k, "k1", extent))
-                    for side in streamed:
-                        panels[side] = nest.buffer()
-                        panel_load(nest, r, p, side, panels[side], here, extent)
-                k = inner.enter_context(nest.loop(p.k, "k0", extent))
-                a0, b0 = nest.buffer(), nest.buffer()
-                r.feed(nest, panels["a"], a0, m, k, left=True)
-                r.feed(nest, panels["w"], b0, n, k, left=False)
-                r.mma(nest, a0, b0, acc if not segmented else part, m, n, k)
+        def chunk(k: Dim) -> tuple[int, int]:
+            """The panels of both operands, those that do not stand loaded."""
+            for side in ("w", "a"):
+                if side not in panels:
+                    panels[side] = nest.buffer()
+                    panel_load(nest, r, p, side, panels[side], here, k)
+            return panels["a"], panels["w"]
 
-        part = acc
-        if segmented:
-            with nest.loop(p.k, SEGMENT) as s:
-                part = nest.buffer(1)
-                steps(s)
-                nest.op(Engine.CUBE, g.fixed_mma, 4 / g.fold_bytes, (m, n), (part,), (acc,))
-        else:
-            steps(None)
+        acc = contract(nest, r, p.k, inner, m, n, chunk)
         e.emit(nest, r, acc, loaded, m, n)
     return nest
 
@@ -281,12 +264,13 @@ def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choic
     rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
     rows_loop, columns_loop = t["m0"] < p.m, t["n0"] < p.n
     m_outer = rows_loop & columns_loop & (t["m_outer"] == 1)
-    flags = np.stack([rows_loop, columns_loop, m_outer, t["a_full"], t["w_full"]], 1)
-    code = flags.astype(np.int64) @ [16, 8, 4, 2, 1]
+    inner = inner_loops(p.k, t, (t["a_full"] == 0) | (t["w_full"] == 0))
+    flags = np.stack([rows_loop, columns_loop, m_outer, t["a_full"], t["w_full"], *inner.T], 1)
+    code = flags.astype(np.int64) @ [64, 32, 16, 8, 4, 2, 1]
 
     def nest(row: int) -> Nest:
         x = Tiling._make(int(v) for v in rows[row])
-        return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), p.k > SEGMENT), p, r, epilogue)
+        return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), inner[row]), p, r, epilogue)
 
     return Choices(rows, found, code, (p.batch, p.m, p.n), values, nest)
 

@@ -6,7 +6,8 @@ end is the first schedule, in the order found here, whose buffers fit.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -20,7 +21,10 @@ from ...runtime.isa import Engine
 from ...runtime.replay import CONSTANT, Dim, Nest, replay
 from ...runtime.target import Target
 
-REPLAYED = 256
+SEGMENT = 2048
+"""k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
+
+REPLAYED = 512
 """Schedules that are replayed, the best by estimate."""
 STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
@@ -370,6 +374,48 @@ def search(c: Choices, target: Target) -> Iterator[int]:
     yield from (int(row) for row in order[REPLAYED:])
 
 
+# nests ----------------------------------------------------------------------------------------------------------------
 def number(value: float) -> Dim:
     """An extent that no loop changes."""
     return Dim(CONSTANT, 0, value)
+
+
+@contextmanager
+def maybe_loop(nest: Nest, several: bool, size: "float | str", step: str, inside: Dim) -> Generator[Dim]:
+    """A loop, unless it would run once."""
+    if not several:
+        yield inside
+        return
+    with nest.loop(size, step, inside) as dim:
+        yield dim
+
+
+def inner_loops(depth: int, t: Table, streamed: "Column | NDArray[np.bool_]") -> NDArray[np.bool_]:
+    """[rows, 2]: whether a segment of `depth` has several chunks of k1, where panels are streamed, and a chunk several
+    steps of k0."""
+    most = min(depth, SEGMENT)
+    return np.stack([streamed & (t["k1"] < most), t["k0"] < np.where(streamed, np.minimum(t["k1"], most), most)], 1)
+
+
+def contract(
+    nest: Nest, r: Rates, depth: int, loops: Sequence[bool], m: Dim, n: Dim, panels: Callable[[Dim], tuple[int, int]]
+) -> int:
+    """The loops over k, as `contraction.contract` emits them; the accumulator. `loops`: a row of `inner_loops`; `panels`
+    loads the panels of a chunk, unless they stand, and returns the left and the right one."""
+    segmented = depth > SEGMENT
+    acc = part = nest.buffer(1 if segmented else 2)
+    with ExitStack() as stack:
+        segment = number(depth)
+        if segmented:
+            segment = stack.enter_context(nest.loop(depth, SEGMENT))
+            part = nest.buffer(1)
+        with maybe_loop(nest, loops[0], depth, "k1", segment) as chunk:
+            a, b = panels(chunk)
+            with maybe_loop(nest, loops[1], depth, "k0", chunk) as k:
+                a0, b0 = nest.buffer(), nest.buffer()
+                r.feed(nest, a, a0, m, k, left=True)
+                r.feed(nest, b, b0, n, k, left=False)
+                r.mma(nest, a0, b0, part, m, n, k)
+        if segmented:
+            nest.op(Engine.CUBE, r.target.fixed_mma, 4 / r.target.fold_bytes, (m, n), (part,), (acc,))
+    return acc
