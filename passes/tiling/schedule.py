@@ -24,7 +24,7 @@ from ...runtime.target import Target
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
 
-REPLAYED = 512
+REPLAYED = 256
 """Schedules that are replayed, the best by estimate."""
 STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
@@ -221,7 +221,7 @@ class Estimate(NamedTuple):
 
 
 def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
-    """The busiest engine, and with it filling the pipeline and emptying it.
+    """The busiest engine, and with it filling the pipeline before it and emptying it behind it.
 
     What a schedule moves delays the loads of the kernel after it, if ever so little; what takes more than half of L1 or
     UB keeps that kernel from beginning."""
@@ -241,12 +241,16 @@ def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
         vector,
     )
     busy[:, Engine.LOAD], busy[:, Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
-    bound = np.maximum(busy.max(1), port)
-    load, store = loaded / bandwidth + loads, stored / bandwidth + stores
-    first, last = w.first / bandwidth, (drain + vector + store) / w.tiles
+
+    def pipeline(rate: "Column | float") -> Column:
+        """Cycles, if transfers go at this rate."""
+        load, store = loaded / rate + loads, stored / rate + stores
+        after = np.maximum.reduce([w.cube, w.feed, drain, vector, store])
+        return np.maximum(port, np.maximum(load, w.first / rate + after) + (drain + vector + store) / w.tiles)
+
     alone = (w.l1 > g.l1_bytes / 2) | (w.ub > g.ub_bytes / 2)
-    cycles = np.maximum.reduce([bound, load, store]) + first + last
-    return Estimate(cycles, busy, bound, TRAFFIC * port + np.where(alone, first, 0), w.cores)
+    handicap = TRAFFIC * port + np.where(alone, w.first / bandwidth, 0)
+    return Estimate(pipeline(bandwidth), busy, pipeline(g.gm_path), handicap, w.cores)
 
 
 @cache
