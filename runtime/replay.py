@@ -116,9 +116,10 @@ class Nest:
         writes: Sequence[int] = (),
     ) -> None:
         """An operation on buffers."""
-        row = [OP, int(engine), self._value(fixed), self._value(unit)]
+        value = self._value
+        row = [OP, int(engine), value(fixed), value(unit)]
         for loop, a, b, g in dims:
-            row += (loop, self._value(a), self._value(b), self._value(g))
+            row += (loop, value(a), value(b), value(g))
         row += (-1, 0, 0, 0) * (3 - len(dims))
         touched = {b: b in writes for b in (*reads, *writes)}
         self._bodies[-1][1].append((len(self.rows), int(engine), tuple(touched.items())))
@@ -130,7 +131,8 @@ class Nest:
         rows: list[list[int]] = []
         open_: list[int] = []
         for number, row in enumerate(self.rows):
-            rows += ([WAIT, engine, which, by] for engine, which, by in found.before.get(number, ()))
+            for engine, which in found.before.get(number, ()):
+                rows.append([WAIT, engine, which])
             if row[0] == LOOP:
                 open_.append(len(rows))
             elif row[0] == END:
@@ -138,9 +140,13 @@ class Nest:
                 row = [*row, begin]
                 rows[begin] = [*rows[begin], len(rows)]
             rows.append(row)
-            rows += ([SET, engine, which] for engine, which in found.behind.get(number, ()))
-        blank = [0] * WIDTH
-        return np.array([row + blank[len(row) :] for row in rows], np.int64), np.array(found.granted, np.int64)
+            for engine, which in found.behind.get(number, ()):
+                rows.append([SET, engine, which])
+        flat = list[int]()
+        for row in rows:
+            flat += row
+            flat += (0,) * (WIDTH - len(row))
+        return np.array(flat, np.int64).reshape(-1, WIDTH), np.array(found.granted, np.int64)
 
 
 def replay(

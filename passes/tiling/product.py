@@ -9,6 +9,7 @@ global memory.
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,16 +118,16 @@ def lattice(p: Product, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     m0, n0 = (a.ravel() for a in np.meshgrid(tile_sizes(p.m, 512), tile_sizes(p.n, 512), indexing="ij"))
     fits = fitting((8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes), m0 * n0)
     m0, n0 = m0[fits], n0[fits]
-    depth = min(p.k, SEGMENT)
+    depth = up16(min(p.k, SEGMENT))
     tiles = k_steps(p.k, m0, n0, p.esize, target)
-    columns: list[NDArray[np.int64]] = []
-    for a_full, w_full in ((1, 1), (1, 0), (0, 1), (0, 0)):
-        for m_outer in (1, 0):
-            for steps in (1,) if a_full and w_full else (1, 2, 4, 8):
-                k1 = np.minimum(tiles[:, 2] * steps, up16(depth))
-                rest = [np.full(len(tiles), v) for v in (m_outer, a_full, w_full)]
-                columns.append(np.stack([*tiles.T, k1, *rest], 1))
-    table = distinct(np.concatenate(columns))
+    rows: list[NDArray[np.int64]] = []
+    for steps in (1, 2, 4, 8):
+        some = tiles[tiles[:, 2] * steps < 2 * depth]  # those that fewer steps do not cover
+        k1 = np.minimum(some[:, 2:] * steps, depth)
+        for rest in product((1, 0), (1, 0), (1, 0)):  # m_outer, a_full, w_full
+            if steps == 1 or rest[1:] != (1, 1):
+                rows.append(np.concatenate([some, k1, np.broadcast_to(rest, (len(some), 3))], 1))
+    table = np.concatenate(rows)
     t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Tiling._fields[:7])}
     parts = splits(p, m0, n0, r, cores, epilogue)
     m_outer, a_full, w_full = table[:, 4:].T == 1
