@@ -1,8 +1,8 @@
 """How long a loop nest over tiles takes: a model to rank schedules by, without a program.
 
 A `Nest` says what a kernel does, engine by engine, with its sizes left open; `replay` runs it for many choices of those
-sizes. It is the model of docs/timing.md: rows enter the queues of their engines one a cycle, an entry starts when it has
-entered, the one before it has ended and its token is there, and takes
+sizes. It is the model of docs/timing.md: rows enter the queues of their engines one a cycle, an entry starts when it
+has entered, the one before it has ended and its token is there, and takes
 
     fixed + unit · ∏ ⌈(a·extent + b) / g⌉
 
@@ -171,8 +171,8 @@ def replay(
     numbers = np.array([*nest.values][nest.parameters :], np.float64)
     rows, granted = nest.table()
     out = np.full(len(values), np.inf)
-    given = (np.ascontiguousarray(values), numbers, cores, busy, bounds, handicaps)
+    table, least = (np.ascontiguousarray(values), numbers), (busy, bounds, handicaps)
     chip = (target.queue_depth, float(target.fixed_sync), target.gm_port / target.gm_path)
     words = new_cores(values.shape[1], values.shape[2] + len(numbers), len(rows), len(granted))
-    left = replay_all(words, rows, granted, *given, *chip, best, budget, out)
+    left = replay_all(words, rows, granted, table, cores, least, chip, best, budget, out)
     return out, int(left)

@@ -13,7 +13,7 @@ from .formulas import load_f64, store_f64
 from .isa import Engine
 from .jit import inline, jit
 from .numerics.bits import load_i64, store_i64
-from .replay import END, LOOP, OP, SET, WAIT, WIDTH
+from .replay import END, LOOP, OP, WAIT, WIDTH
 
 MOST_LOOPS, ENGINES, QUEUE, OUTSTANDING = 12, 7, 64, 16
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
@@ -49,10 +49,9 @@ def new_cores(classes: int, values: int, rows: int, tokens: int) -> NDArray[np.i
 
 
 @jit
-def replay_all(  # type: ignore[no-untyped-def]
-    words, rows, granted, values, numbers, cores, busy, bounds, handicaps, depth, sync, share, best, budget, out
-):
+def replay_all(words, rows, granted, table, cores, least, chip, best, budget, out):  # type: ignore[no-untyped-def]
     """Replays row after row of `values` on the cores of `words`; what is left of the budget."""
+    (values, numbers), (busy, bounds, handicaps), (depth, sync, share) = table, least, chip
     count, parameters = values.shape[1:]
     addresses = words.ctypes.data + 8 * words.shape[1] * np.arange(count)
     for c in range(len(values)):
@@ -205,7 +204,7 @@ def _drive(core, e, sync):  # type: ignore[no-untyped-def]
             fixed, cost = _value(core, c), load_f64(entry, CHARGE)
             store_f64(engine, DONE, load_f64(engine, DONE) + fixed + cost)
             free = start + fixed + cost if cost > 0 else start + 1
-            if cost > 0 and (e == LOAD or e == STORE):
+            if cost > 0 and e in (LOAD, STORE):
                 store_f64(engine, BEGIN, start + fixed)
                 store_f64(engine, LEFT, cost)
                 free = np.inf

@@ -394,7 +394,7 @@ def maybe_loop(nest: Nest, several: bool, size: "float | str", step: str, inside
         yield dim
 
 
-def inner_loops(depth: int, t: Table, streamed: "Column | NDArray[np.bool_]") -> NDArray[np.bool_]:
+def inner_loops(depth: int, t: Table, streamed: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """[rows, 2]: whether a segment of `depth` has several chunks of k1, where panels are streamed, and a chunk several
     steps of k0."""
     most = min(depth, SEGMENT)
@@ -404,8 +404,8 @@ def inner_loops(depth: int, t: Table, streamed: "Column | NDArray[np.bool_]") ->
 def contract(
     nest: Nest, r: Rates, depth: int, loops: Sequence[bool], m: Dim, n: Dim, panels: Callable[[Dim], tuple[int, int]]
 ) -> int:
-    """The loops over k, as `contraction.contract` emits them; the accumulator. `loops`: a row of `inner_loops`; `panels`
-    loads the panels of a chunk, unless they stand, and returns the left and the right one."""
+    """The loops over k, as `contraction.contract` emits them; the accumulator. `loops`: a row of `inner_loops`.
+    `panels` loads the panels of a chunk, unless they stand, and returns the left and the right one."""
     segmented = depth > SEGMENT
     acc = part = nest.buffer(1 if segmented else 2)
     with ExitStack() as stack:
