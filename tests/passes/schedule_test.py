@@ -34,7 +34,17 @@ PRODUCT = """func.func @main(%a: tensor<{b}x{m}x{k}xf32>, %w: tensor<{batch}{k}x
   func.return %1 : tensor<{b}x{m}x{n}xf32>
 }}
 """
+VIEWS = """func.func @main(%a: tensor<1x{m}x{h}x{k}xf32>, %w: tensor<1x{n}x{h}x{k}xf32>) -> tensor<1x{m}x{h}x{n}xf32> {{
+  %0 = graph.transpose %a {{perm = [0, 2, 1, 3]}} : (tensor<1x{m}x{h}x{k}xf32>) -> tensor<1x{h}x{m}x{k}xf32>
+  %1 = graph.transpose %w {{perm = [0, 2, 3, 1]}} : (tensor<1x{n}x{h}x{k}xf32>) -> tensor<1x{h}x{k}x{n}xf32>
+  %2 = graph.matmul %0, %1 : (tensor<1x{h}x{m}x{k}xf32>, tensor<1x{h}x{k}x{n}xf32>) -> tensor<1x{h}x{m}x{n}xf32>
+  %3 = graph.transpose %2 {{perm = [0, 2, 1, 3]}} : (tensor<1x{h}x{m}x{n}xf32>) -> tensor<1x{m}x{h}x{n}xf32>
+  func.return %3 : tensor<1x{m}x{h}x{n}xf32>
+}}
+"""
 KINDS = ("product", "convolution", "depthwise")
+ALL_KINDS = (*KINDS, "views", "segmented")
+"""Also products of heads that lie between others, and convolutions whose sums are cut into segments."""
 
 
 def text_of(kind: str, random: Random, large: bool) -> str:
@@ -45,8 +55,13 @@ def text_of(kind: str, random: Random, large: bool) -> str:
         b, m = random.choice([1, 1, 3]), random.choice([1, 33, 70, 128])
         n, k = random.choice([17, 64, 150]) * scale, random.choice([20, 64, 300, 2100 if large else 128])
         return head + PRODUCT.format(b=b, m=m, n=n, k=k, batch=random.choice(["", f"{b}x"]))
+    if kind == "views":
+        m, n, h, k = (random.choice(sizes) for sizes in ([33, 70, 128], [17, 64, 150], [2, 3, 5], [20, 64, 128]))
+        return head + VIEWS.format(m=m, n=n, h=h, k=k)
     size, s, p = random.choice([3, 5]), random.choice([1, 2]), random.choice([0, 1])
     h, w, c = random.choice([9, 14]) * scale, random.choice([7, 12]) * scale, random.choice([16, 24, 40, 64])
+    if kind == "segmented":
+        size, h, w, c = 5, 9, 7, random.choice([96, 176])
     n = c if kind == "depthwise" else random.choice([16, 33, 96])
     groups, cg = (c, 1) if kind == "depthwise" else (1, c)
     oh, ow = ((x + 2 * p - size) // s + 1 for x in (h, w))
@@ -112,16 +127,19 @@ class Bounds(NamedTuple):
     most_lost: float
 
 
-ALONE = Bounds(median=0.05, worst=0.2, rank=0.95, lost=1.01, most_lost=1.03)
-SHARED = Bounds(median=0.15, worst=0.4, rank=0.9, lost=1.02, most_lost=1.2)
-"""Of several cores, whose transfers delay each other in ways that one core does not show."""
+ALONE = Bounds(median=0.04, worst=0.17, rank=0.96, lost=1.01, most_lost=1.01)
+PRODUCTS = Bounds(median=0.04, worst=0.17, rank=0.98, lost=1.01, most_lost=1.12)
+"""Of products on several cores; kernels of 500 cycles among them."""
+IMAGES = Bounds(median=0.12, worst=0.32, rank=0.92, lost=1.01, most_lost=1.14)
+"""Of convolutions on several cores: replay gives the first and the last rows of an image the panel of those inside."""
 
 
 def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: int) -> None:
     """Replay and timing of random schedules of random kernels, by ratio and by rank; and none of those schedules is
     much better than the one that is picked."""
     random, machine = Random(f"{name} {kind} {cores}"), Machine(replace(TARGETS[name], cores=cores), cores)
-    bounds, lost, ranks = ALONE if cores == 1 else SHARED, list[float](), list[float]()
+    bounds = ALONE if cores == 1 else PRODUCTS if kind == "product" else IMAGES
+    lost, ranks = list[float](), list[float]()
     while len(lost) < kernels:
         region = one_region(folder, text_of(kind, random, name != "tiny"), machine.target)
         c, _ = choices_of(region, machine)
@@ -129,13 +147,6 @@ def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: i
         if len(pairs) < 10:
             continue
         off = np.log(pairs[:, 0] / pairs[:, 1])
-        print(
-            "OFF",
-            name,
-            kind,
-            cores,
-            np.round([np.median(off), np.median(abs(off)), np.quantile(abs(off), 0.9), np.abs(off).max()], 3),
-        )
         assert abs(np.median(off)) < bounds.median
         assert np.abs(off).max() < bounds.worst
         ranks.append(rank_agreement(pairs))
@@ -145,10 +156,10 @@ def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: i
     assert max(lost) < bounds.most_lost
 
 
+@pytest.mark.parametrize(("name", "cores"), [("tiny", 1), ("edge", 2), ("odd", 3)])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", TARGETS)
-def test_replay_agrees_with_the_timing(tmp_path: Path, name: str, kind: str) -> None:
-    agree(tmp_path, name, kind, cores=1, kernels=2, count=16)
+def test_replay_agrees_with_the_timing(tmp_path: Path, name: str, kind: str, cores: int) -> None:
+    agree(tmp_path, name, kind, cores, kernels=2, count=16)
 
 
 @pytest.mark.slow
@@ -164,10 +175,10 @@ def right(folder: Path, name: str, kind: str, seed: int) -> None:
     random = Random(f"{kind} {seed}")
     run, work = levels.run_graph(program(folder, text_of(kind, random, name != "tiny")), "fp16")
     with searched_by(lambda c, target: random.sample(range(len(c.schedules)), len(c.schedules))):
-        levels.run_target(run, work, name, random.choice([1, 2, Target.load(name).cores]), "fp16")
+        levels.run_target(run, work, name, random.randint(1, max(3, Target.load(name).cores)), "fp16")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("name", Target.shipped())
 def test_any_schedule_is_right(tmp_path: Path, name: str, kind: str) -> None:
     right(tmp_path, name, kind, 0)
@@ -175,7 +186,7 @@ def test_any_schedule_is_right(tmp_path: Path, name: str, kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 9))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("name", Target.shipped())
 def test_any_schedule_of_many_is_right(tmp_path: Path, name: str, kind: str, seed: int) -> None:
     right(tmp_path, name, kind, seed)
