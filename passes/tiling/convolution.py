@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
-from ...runtime.isa import Engine
 from ...runtime.replay import Dim, Nest
 from ...runtime.target import Target
 from .geometry import Image, panel_heights
@@ -29,9 +28,12 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    contract,
     distinct,
     fitting,
+    inner_loops,
     longest,
+    maybe_loop,
     number,
     search,
     share_out,
@@ -179,9 +181,8 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     return total(r, e, work)
 
 
-def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest:
-    """The loop nest of the cuts that have the structure of `cut`, as `image` emits it."""
-    g = r.target
+def nest_of(image: Image, columns: int, cut: Cut, inner: Sequence[bool], r: Rates, e: Epilogue) -> Nest:
+    """The loop nest of the cuts that have the structure of `cut`, as `image` emits it; `inner`: its loops over k."""
     nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1")
     loops = cut.loops(image, columns)
     here = {"b": number(1), "r": number(image.oh), "n": number(columns)}
@@ -197,28 +198,19 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
             if max((loops.index(d) for d in "br" if d in loops), default=-1) == depth:
                 panel = nest.buffer(cut.slots)
                 load_panel(nest, r, image, panel, here["r"] if "r" in loops else None, (), run)
-        m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
-        n = here["n"]
+        pixels, several = here["r"].scaled(image.ow), cut.m0 < cut.rows * image.ow
+        m, n = stack.enter_context(maybe_loop(nest, several, image.oh * image.ow, "m0", pixels)), here["n"]
         loaded = e.loads(nest, r, m, n)
-        acc = part = nest.buffer(1 if image.depth > SEGMENT else 2)
-        segment = None
-        with ExitStack() as inner:
-            if image.depth > SEGMENT:
-                segment = inner.enter_context(nest.loop(image.depth, SEGMENT))
-                part = nest.buffer(1)
-            with ExitStack() as innermost:
-                extent = segment
-                if not cut.resident:
-                    extent = innermost.enter_context(nest.loop(image.depth, "k1", segment))
-                    weights = nest.buffer()
-                    r.load(nest, weights, (extent,), n)
-                k = innermost.enter_context(nest.loop(image.depth, "k0", extent))
-                a0, b0 = nest.buffer(), nest.buffer()
-                r.feed(nest, panel, a0, m, k, left=True)
-                r.feed(nest, weights, b0, n, k, left=False)
-                r.mma(nest, a0, b0, part, m, n, k)
-            if segment is not None:
-                nest.op(Engine.CUBE, g.fixed_mma, 4 / g.fold_bytes, (m, n), (part,), (acc,))
+
+        def chunk(k: Dim) -> tuple[int, int]:
+            """The panels of the image and of the weights, which are loaded unless they stand."""
+            if cut.resident:
+                return panel, weights
+            streamed = nest.buffer()
+            r.load(nest, streamed, (k,), n)
+            return panel, streamed
+
+        acc = contract(nest, r, image.depth, inner, m, n, chunk)
         e.emit(nest, r, acc, loaded, m, n)
     return nest
 
@@ -246,11 +238,13 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     found = estimate(image, columns, t, share, r, epilogue)
     values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    flags = np.stack([t["rows"] < image.oh, t["n0"] < columns, t["resident"], t["rows_outer"]], 1)
-    code = flags.astype(np.int64) @ np.array([8, 4, 2, 1])
+    inner = inner_loops(image.depth, t, t["resident"] == 0)
+    several = t["m0"] < t["rows"] * image.ow
+    flags = np.stack([t["rows"] < image.oh, t["n0"] < columns, t["resident"], t["rows_outer"], several, *inner.T], 1)
+    code = flags.astype(np.int64) @ np.array([64, 32, 16, 8, 4, 2, 1])
 
     def nest(row: int) -> Nest:
-        return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), r, epilogue)
+        return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), inner[row], r, epilogue)
 
     return Choices(rows, found, code, sizes, values, nest)
 
