@@ -1,8 +1,9 @@
 """Measures the search for schedules: how long it takes, and how far from the best schedule of its lattice it ends.
 
-    python bench/search.py resnet50.onnx mobilenetv2.onnx --target edge --cores 1 --kernels 20
+    python bench/search.py resnet50 bert --target edge --cores 1 --kernels 20
 
-Of some kernels of the models, schedules are really built and timed: the best by replay, and a uniform sample.
+Of some kernels of the models of `models.py` (all of them, if none is named), schedules are really built and timed: all
+of a small lattice; of a larger one a uniform sample, and as many that are the best by replay.
 """
 
 import argparse
@@ -13,16 +14,15 @@ from random import Random
 from statistics import mean, median
 from typing import NamedTuple
 
-import numpy as np
-
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests")]
 
-from schedules import choices_of, cycles, scheduled, searched_kernels  # noqa: E402 - of tests/
+from schedules import choices_of, cycles, replayed, scheduled, searched_kernels  # noqa: E402 - of tests/
 
+from stepwell.bench.models import MODELS, built  # noqa: E402
 from stepwell.driver import compilation  # noqa: E402
 from stepwell.driver.report import table  # noqa: E402
 from stepwell.passes.tiling.body import Machine, Region  # noqa: E402
-from stepwell.passes.tiling.schedule import Choices, replay_rows, search  # noqa: E402
+from stepwell.passes.tiling.schedule import search  # noqa: E402
 from stepwell.runtime.target import Target  # noqa: E402
 
 
@@ -32,7 +32,9 @@ class Found(NamedTuple):
     name: str
     form: str
     lattice: int
-    tried: int
+    timed: int
+    whole: bool
+    """Whether all that fit were timed."""
     milliseconds: float
     """CPU time of the search."""
     picked: float
@@ -43,20 +45,11 @@ class Found(NamedTuple):
     """Cycles of the fastest one."""
 
 
-def kernels(path: str, target: str) -> list[tuple[str, Region]]:
+def kernels(model: str, target: str) -> list[tuple[str, Region]]:
     """Those of a model whose schedules are searched."""
-    work = compilation.start(path, target=target, shapes={})
+    work = compilation.start(built(model), target=target, shapes={})
     compilation.advance(work, "graph", compilation.options_of("fp16", None, {}))
-    return [(f"{Path(path).stem} {name}", region) for name, region in searched_kernels(work)]
-
-
-def best_by_replay(c: Choices, target: Target, count: int) -> list[int]:
-    """Rows, best first; each is replayed to its end."""
-    found = np.full(len(c.schedules), np.inf)
-    plain = c._replace(found=c.found._replace(busy=np.zeros_like(c.found.busy), bound=np.zeros_like(c.found.bound)))
-    for row in range(len(c.schedules)):
-        (found[row],), _ = replay_rows(plain, np.array([row]), target)
-    return [int(row) for row in np.argsort(found, kind="stable")[:count]]
+    return [(f"{model} {name}", region) for name, region in searched_kernels(work)]
 
 
 def measure(name: str, region: Region, machine: Machine, most: int, random: Random) -> Found:
@@ -67,8 +60,11 @@ def measure(name: str, region: Region, machine: Machine, most: int, random: Rand
         start = time.process_time()
         choices_of(region, machine)
         taken.append(time.process_time() - start)
-    rows = random.sample(range(len(c.schedules)), min(most, len(c.schedules)))
-    rows += best_by_replay(c, machine.target, most)
+    rows = list(range(len(c.schedules)))
+    whole = len(rows) <= 2 * most
+    if not whole:
+        best = (replayed(c, rows, machine) + c.found.handicap).argsort(kind="stable")[:most]
+        rows = random.sample(rows, most) + best.tolist()
     timed = {row: cycles(k, machine) for row in dict.fromkeys(rows) if (k := scheduled(region, machine, row))}
     picked, kernel = next((row, k) for row in search(c, machine.target) if (k := scheduled(region, machine, row)))
     timed[picked] = cycles(kernel, machine)
@@ -76,13 +72,13 @@ def measure(name: str, region: Region, machine: Machine, most: int, random: Rand
     best = min(score, key=lambda row: score[row])
     form, gap = region.ops[0].name.removeprefix("graph."), score[picked] - score[best]
     cost, least = timed[picked], min(timed.values())
-    return Found(name, form, len(c.schedules), len(timed), min(taken) * 1e3, cost, cost - gap, least)
+    return Found(name, form, len(c.schedules), len(timed), whole, min(taken) * 1e3, cost, cost - gap, least)
 
 
 def show(found: list[Found]) -> None:
     """A table, and what it comes to."""
     rows = [
-        (f.name, f.form, f.lattice, f.tried, f"{f.milliseconds:.1f}", f"{f.picked:.0f}",
+        (f.name, f.form, f.lattice, "all" if f.whole else f.timed, f"{f.milliseconds:.1f}", f"{f.picked:.0f}",
          f"{f.picked / f.best - 1:.2%}", f"{f.picked / f.fastest - 1:.2%}")
         for f in found
     ]  # fmt: skip
@@ -90,6 +86,7 @@ def show(found: list[Found]) -> None:
     print(table(headings, rows))
     best, fastest = ([f.picked / value - 1 for f, value in zip(found, values, strict=True)]
                      for values in ([f.best for f in found], [f.fastest for f in found]))  # fmt: skip
+    print(f"  all schedules timed: {sum(f.whole for f in found)} of {len(found)} kernels")
     print(f"  search: mean {mean(f.milliseconds for f in found):.1f} ms")
     print(f"  to the best: mean {mean(best):.2%}, median {median(best):.2%}, most {max(best):.2%}")
     print(f"  to the fastest: mean {mean(fastest):.2%}, median {median(fastest):.2%}, most {max(fastest):.2%}")
@@ -98,14 +95,15 @@ def show(found: list[Found]) -> None:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="How good the search for schedules is, and how long it takes.")
-    parser.add_argument("models", nargs="+", help="ONNX files")
+    parser.add_argument("models", nargs="*", help=f"of {', '.join(MODELS)}; all, if none is named")
     parser.add_argument("--target", default="edge")
-    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--cores", type=int, help="all of the target, if not said")
     parser.add_argument("--kernels", type=int, default=20)
     parser.add_argument("--schedules", type=int, default=300, help="by replay, and as many at random, of each kernel")
     options = parser.parse_args()
-    machine, random = Machine(Target.load(options.target), options.cores), Random(0)
-    every = [kernel for path in options.models for kernel in kernels(path, options.target)]
+    target, random = Target.load(options.target), Random(0)
+    machine = Machine(target, options.cores or target.cores)
+    every = [kernel for model in options.models or MODELS for kernel in kernels(model, options.target)]
     some = sorted(random.sample(range(len(every)), min(options.kernels, len(every))))
     show([measure(*every[number], machine, options.schedules, random) for number in some])
 

@@ -1,21 +1,24 @@
 """How long a loop nest over tiles takes: a model to rank schedules by, without a program.
 
 A `Nest` says what a kernel does, engine by engine, with its sizes left open; `replay` runs it for many choices of those
-sizes. It is the recurrence of docs/timing.md in program order (max-plus), one core alone: rows enter the queues of
-their engines one a cycle, an entry starts when it has entered, the one before it has ended and its token is there, and
-takes
+sizes. It is the model of docs/timing.md: rows enter the queues of their engines one a cycle, an entry starts when it
+has entered, the one before it has ended and its token is there, and takes
 
     fixed + unit · ∏ ⌈(a·extent + b) / g⌉
 
 The tokens follow from the buffers, whose slots advance with the loop that they belong to (`replay_tokens.py`).
-Transfers go at a fixed rate, and at a lower one while the other engine of the core transfers.
+The variable part of a load or store is a transfer, which takes longer while others share the port of global memory:
+those of the same core, and of all the others. Cores whose sizes are the same do the same in step: they are a class, and
+replayed once.
 
     nest = Nest("m", "m0", "fixed", "cost")
     with nest.loop("m", "m0") as m:
         tile = nest.buffer(2)
         nest.op(Engine.LOAD, "fixed", "cost", (m,), writes=(tile,))
         nest.op(Engine.VECTOR, "fixed", "cost", (m,), reads=(tile,))
-    cycles, _ = replay(nest, values=[[1000, 128, 64, 0.5], [1000, 256, 64, 0.5]], busy, bounds, handicaps, target)
+    # two ways to do 2,600 rows on three cores: of two cores 1,000, of one 600
+    values = [[[1000, 128, 64, 0.5], [600, 128, 64, 0.5]], [[1000, 256, 64, 0.5], [600, 256, 64, 0.5]]]
+    cycles, _ = replay(nest, values, cores=[[2, 1], [2, 1]], busy, bounds, handicaps, target)
 """
 
 from collections.abc import Generator, Sequence
@@ -31,7 +34,7 @@ from .target import Target
 LOOP, END, OP, WAIT, SET = range(5)
 CONSTANT = -2
 """The loop of a `Dim` whose extent is its `b`."""
-WIDTH = 17
+WIDTH = 16
 
 
 class Dim(NamedTuple):
@@ -68,19 +71,18 @@ class Nest:
     """Rows of a loop nest whose numbers are `parameters`, given when it is replayed."""
 
     def __init__(self, *parameters: str):
-        self.parameters = parameters
         self.rows: list[list[int]] = []
-        self.numbers: dict[float, int] = {}
+        self.values: dict[float | str, int] = {name: place for place, name in enumerate(parameters)}
+        """Places of the parameters, and behind them of numbers."""
+        self.parameters = len(parameters)
         self.buffers: list[tuple[int, int]] = []
         """Loop (-1: none) and slots."""
         self.loops = 0
         self._bodies: list[tuple[int, list[Child]]] = [(-1, [])]
 
     def _value(self, value: "float | str") -> int:
-        """Where a parameter or number stands: parameters first, numbers behind them."""
-        if isinstance(value, str):
-            return self.parameters.index(value)
-        return len(self.parameters) + self.numbers.setdefault(float(value), len(self.numbers))
+        """Where a parameter or number stands."""
+        return self.values.setdefault(value, len(self.values))
 
     @contextmanager
     def loop(self, size: "float | str", step: "float | str", inside: Dim | None = None) -> Generator[Dim]:
@@ -112,18 +114,16 @@ class Nest:
         dims: Sequence[Dim] = (),
         reads: Sequence[int] = (),
         writes: Sequence[int] = (),
-        port: "float | str" = 0,
     ) -> None:
-        """An operation on buffers. `port`: by which part of itself a transfer gets longer while another goes on."""
-        row = [OP, int(engine), self._value(fixed), self._value(unit)]
-        for n in range(3):
-            if n < len(dims):
-                row += [dims[n].loop, self._value(dims[n].a), self._value(dims[n].b), self._value(dims[n].g)]
-            else:
-                row += [-1, 0, 0, 0]
+        """An operation on buffers."""
+        value = self._value
+        row = [OP, int(engine), value(fixed), value(unit)]
+        for loop, a, b, g in dims:
+            row += (loop, value(a), value(b), value(g))
+        row += (-1, 0, 0, 0) * (3 - len(dims))
         touched = {b: b in writes for b in (*reads, *writes)}
         self._bodies[-1][1].append((len(self.rows), int(engine), tuple(touched.items())))
-        self.rows.append([*row, self._value(port)])
+        self.rows.append(row)
 
     def table(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows with their tokens, as `_replay` reads them, and what each class of tokens begins with."""
@@ -131,7 +131,8 @@ class Nest:
         rows: list[list[int]] = []
         open_: list[int] = []
         for number, row in enumerate(self.rows):
-            rows += ([WAIT, engine, which, by] for engine, which, by in found.before.get(number, ()))
+            for engine, which in found.before.get(number, ()):
+                rows.append([WAIT, engine, which])
             if row[0] == LOOP:
                 open_.append(len(rows))
             elif row[0] == END:
@@ -139,16 +140,19 @@ class Nest:
                 row = [*row, begin]
                 rows[begin] = [*rows[begin], len(rows)]
             rows.append(row)
-            rows += ([SET, engine, which] for engine, which in found.behind.get(number, ()))
-        table = np.zeros((len(rows), WIDTH), np.int64)
-        for row, out in zip(rows, table, strict=True):
-            out[: len(row)] = row
-        return table, np.array(found.granted, np.int64)
+            for engine, which in found.behind.get(number, ()):
+                rows.append([SET, engine, which])
+        flat = list[int]()
+        for row in rows:
+            flat += row
+            flat += (0,) * (WIDTH - len(row))
+        return np.array(flat, np.int64).reshape(-1, WIDTH), np.array(found.granted, np.int64)
 
 
 def replay(
     nest: Nest,
     values: NDArray[np.float64],
+    cores: NDArray[np.float64],
     busy: NDArray[np.float64],
     bounds: NDArray[np.float64],
     handicaps: NDArray[np.float64],
@@ -156,18 +160,19 @@ def replay(
     best: float = np.inf,
     budget: int = 1 << 62,
 ) -> tuple[NDArray[np.float64], int]:
-    """Cycles plus handicap of each row of `values` [candidates, parameters], and what is left of the budget of steps.
+    """Cycles plus handicap of each row of `values` [candidates, classes, parameters], and what is left of the budget of
+    steps.
 
-    `busy` [candidates, engines] are cycles that each engine works at least, `bounds` those that a row takes. A row that
+    `cores` [candidates, classes] says how many cores are of each class, the first of which takes longest. `busy`
+    [candidates, engines] are cycles that each engine of it works at least, `bounds` those that a row takes. A row that
     cannot be better than `best` or than one before it, or for which the budget was used up, has inf."""
-    from .replay_loop import replay_all  # loads the compiler
+    from .replay_loop import new_cores, replay_all  # loads the compiler
 
-    numbers = np.array(list(nest.numbers), np.float64)
-    table = np.concatenate([values, np.broadcast_to(numbers, (len(values), len(numbers)))], 1)
+    numbers = np.array([*nest.values][nest.parameters :], np.float64)
     rows, granted = nest.table()
     out = np.full(len(values), np.inf)
-    depth, sync = target.queue_depth, float(target.fixed_sync)
-    left = replay_all(
-        rows, granted, np.ascontiguousarray(table), busy, bounds, handicaps, depth, sync, best, budget, out
-    )
+    table, least = (np.ascontiguousarray(values), numbers), (busy, bounds, handicaps)
+    chip = (target.queue_depth, float(target.fixed_sync), target.gm_port / target.gm_path)
+    words = new_cores(values.shape[1], values.shape[2] + len(numbers), len(rows), len(granted))
+    left = replay_all(words, rows, granted, table, cores, least, chip, best, budget, out)
     return out, int(left)

@@ -18,8 +18,8 @@ Child: TypeAlias = "Op | tuple[int, int, int, tuple[Child, ...]]"
 class Tokens(NamedTuple):
     """Rows to add."""
 
-    before: dict[int, list[tuple[int, int, int]]]
-    """Before a row: (engine that waits, class, engine that sets)."""
+    before: dict[int, list[tuple[int, int]]]
+    """Before a row: (engine that waits, class)."""
     behind: dict[int, list[tuple[int, int]]]
     """Behind a row: (engine that sets, class)."""
     granted: tuple[int, ...]
@@ -52,12 +52,12 @@ def tokens(children: tuple[Child, ...], buffers: tuple[tuple[int, int], ...]) ->
     found = list(dict.fromkeys(found))
     kept = [c for n, c in enumerate(found) if not any(_over(o, c, m < n) for m, o in enumerate(found) if o is not c)]
     kept = [c for c in kept if c.body >= 0 or c.distance == 0]  # a body of one trip
-    before: dict[int, list[tuple[int, int, int]]] = {}
+    before: dict[int, list[tuple[int, int]]] = {}
     behind: dict[int, list[tuple[int, int]]] = {}
     for number, each in enumerate(kept):
         body = bodies[each.body]
         last = body[each.p]
-        before.setdefault(body[each.q][0], []).append((each.then, number, each.first))
+        before.setdefault(body[each.q][0], []).append((each.then, number))
         behind.setdefault(last[1] if len(last) == 4 else last[0], []).append((each.first, number))
     return Tokens(before, behind, tuple(c.distance for c in kept))
 

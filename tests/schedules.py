@@ -1,10 +1,11 @@
 """Kernels by any schedule of their lattice: for tests of the search, and to measure it."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from stepwell.backend.encode import compile_kernel
@@ -76,9 +77,9 @@ def cycles(kernel: KernelOp, machine: Machine) -> float:
     return time_launch(prepare(program), launch_registers(arguments, cores), target, cores).cycles - target.launch
 
 
-def replayed(c: Choices, row: int, machine: Machine) -> float:
-    """What replay says of a row."""
+def replayed(c: Choices, rows: Sequence[int], machine: Machine) -> NDArray[np.float64]:
+    """Cycles of rows by replay, each replayed to its end."""
     free = np.zeros_like(c.found.bound)
     found = c.found._replace(busy=np.zeros_like(c.found.busy), bound=free, handicap=free)
-    (result,), _ = replay_rows(c._replace(found=found), np.array([row]), machine.target)
-    return float(result)
+    plain = c._replace(found=found)
+    return np.array([replay_rows(plain, np.array([row]), machine.target)[0] for row in rows])

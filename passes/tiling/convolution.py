@@ -21,7 +21,6 @@ from .geometry import Image, panel_heights
 from .product import SEGMENT, k_steps
 from .schedule import (
     PARTS,
-    PORT,
     Choices,
     Column,
     Epilogue,
@@ -31,10 +30,14 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    contract,
     distinct,
     fitting,
+    inner_loops,
     longest,
+    maybe_loop,
     number,
+    numbered,
     search,
     share_out,
     shares,
@@ -267,10 +270,9 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     return total(r, e, work)
 
 
-def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest:
-    """The loop nest of the cuts that have the structure of `cut`, as `image` emits it."""
-    g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", "run", *PORT)
+def nest_of(image: Image, columns: int, cut: Cut, inner: Sequence[bool], r: Rates, e: Epilogue) -> Nest:
+    """The loop nest of the cuts that have the structure of `cut`, as `image` emits it; `inner`: its loops over k."""
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", "run")
     loops = cut.loops(image, columns)
     here = {"b": number(1), "r": number(image.oh), "n": number(columns), "x": number(image.ow)}
     weights, panel = -1, -1
@@ -293,33 +295,21 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
                 r.load(nest, weights, (number(image.depth),), here["n"])
             if max((loops.index(d) for d in "brx" if d in loops), default=-1) == depth and not cut.stream:
                 panel = load()
-        m = here["x"]
+        m, n = here["x"], here["n"]
         if not cut.window:
-            m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
-        n = here["n"]
+            pixels, several = here["r"].scaled(image.ow), cut.m0 < cut.rows * image.ow
+            m = stack.enter_context(maybe_loop(nest, several, image.oh * image.ow, "m0", pixels))
         loaded = e.loads(nest, r, m, n)
-        acc = part = nest.buffer(1 if image.depth > SEGMENT else 2)
-        segment = None
-        with ExitStack() as inner:
-            if image.depth > SEGMENT:
-                segment = inner.enter_context(nest.loop(image.depth, SEGMENT))
-                part = nest.buffer(1)
-            with ExitStack() as innermost:
-                extent = segment
-                if cut.stream or not cut.resident:
-                    extent = innermost.enter_context(nest.loop(image.depth, "k1", segment))
-                    if not cut.resident:
-                        weights = nest.buffer()
-                        r.load(nest, weights, (extent,), n)
-                    if cut.stream:
-                        panel = load()
-                k = innermost.enter_context(nest.loop(image.depth, "k0", extent))
-                a0, b0 = nest.buffer(), nest.buffer()
-                r.feed(nest, panel, a0, m, k, left=True)
-                r.feed(nest, weights, b0, n, k, left=False)
-                r.mma(nest, a0, b0, part, m, n, k)
-            if segment is not None:
-                nest.op(Engine.CUBE, g.fixed_mma, 4 / g.fold_bytes, (m, n), (part,), (acc,))
+
+        def chunk(k: Dim) -> tuple[int, int]:
+            """The panels of the image and of the weights; those that do not stand are loaded."""
+            streamed = weights
+            if not cut.resident:
+                streamed = nest.buffer()
+                r.load(nest, streamed, (k,), n)
+            return load() if cut.stream else panel, streamed
+
+        acc = contract(nest, r, image.depth, inner, m, n, chunk)
         e.emit(nest, r, acc, loaded, m, n)
     return nest
 
@@ -334,14 +324,7 @@ def load_panel(
     if rows is not None:
         heights = [number(above)] * (above > 0) + [rows.scaled(stride).plus(image.reach - stride - above)]
     for height in heights:
-        nest.op(
-            Engine.LOAD,
-            t.fixed_load,
-            PORT[0],
-            (height, *pixels, run),
-            writes=(into,),
-            port=PORT[1],
-        )
+        nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (height, *pixels, run), writes=(into,))
 
 
 def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Choices:
@@ -354,9 +337,10 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     _, width, _ = panel_size(image, t, t["rows"])
     cut = (t["window"] == 1) | (t["stream"] == 1)
     run = np.where(cut, ceil(width * r.esize, target.gm_burst), image.w * image.channels * r.esize / target.gm_burst)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run, *r.port(found.cores)], 1)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    shape = [
+    inner = inner_loops(image.depth, t, (t["resident"] == 0) | (t["stream"] == 1))
+    code = numbered(
         t["slots"] == 1,
         t["window"],
         t["stream"],
@@ -364,13 +348,14 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
         t["n0"] < columns,
         t["resident"],
         t["rows_outer"],
-    ]
-    code = np.stack(shape, 1).astype(np.int64) @ np.array([64, 32, 16, 8, 4, 2, 1])
+        t["m0"] < t["rows"] * image.ow,
+        *inner.T,
+    )
 
     def nest(row: int) -> Nest:
-        return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), r, epilogue)
+        return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), inner[row], r, epilogue)
 
-    return Choices(rows, found, code, values, nest)
+    return Choices(rows, found, code, sizes, values, nest)
 
 
 def schedules(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:

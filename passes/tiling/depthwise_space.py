@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
@@ -20,7 +19,6 @@ from .convolution import load_panel
 from .geometry import Image, panel_heights
 from .schedule import (
     PARTS,
-    PORT,
     Choices,
     Column,
     Epilogue,
@@ -32,7 +30,9 @@ from .schedule import (
     ceil,
     fitting,
     longest,
+    maybe_loop,
     number,
+    numbered,
     search,
     share_out,
     shares,
@@ -191,7 +191,7 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
 def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `depthwise` emits it."""
     g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps", *PORT)
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps")
     loops = cut.loops(image)
     here = {"b": number(1), "r": number(image.oh), "n": number(image.channels), "x": number(image.ow)}
     steps = {"b": ("b", 1), "r": ("r", "rows"), "n": ("n", "n0"), "x": (image.ow, "m0")}
@@ -213,10 +213,12 @@ def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
             load_panel(nest, r, image, panel, rows, (), number(image.w * image.channels * r.esize / g.gm_burst))
         m = here["x"]
         if not cut.window:
-            m = stack.enter_context(nest.loop(image.oh * image.ow, "m0", here["r"].scaled(image.ow)))
+            pixels, several = here["r"].scaled(image.ow), cut.m0 < cut.rows * image.ow
+            m = stack.enter_context(maybe_loop(nest, several, image.oh * image.ow, "m0", pixels))
         loaded = e.loads(nest, r, m, here["n"])
         acc = nest.buffer()
-        with nest.loop("n", "g0", here["n"]) as c, nest.loop(image.taps, "taps") as taps:
+        groups = maybe_loop(nest, cut.g0 < min(cut.n0, image.channels), image.channels, "g0", here["n"])
+        with groups as c, maybe_loop(nest, cut.taps < image.taps, image.taps, "taps", number(image.taps)) as taps:
             groups, blocks = c.blocks(GROUP), m.blocks(g.cube_m)
             a0 = nest.buffer()
             cost = g.cube_m * block / g.feed_a_bytes
@@ -236,15 +238,22 @@ def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Cho
     sizes = (image.batch, image.oh, image.channels)
     share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, t, share, r, epilogue)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), *r.port(found.cores)], 1)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    flags = np.stack([t["window"], t["rows"] < image.oh, t["n0"] < image.channels, t["resident"]], 1)
-    code: NDArray[np.int64] = flags.astype(np.int64) @ np.array([8, 4, 2, 1])
+    code = numbered(
+        t["window"],
+        t["rows"] < image.oh,
+        t["n0"] < image.channels,
+        t["resident"],
+        t["m0"] < t["rows"] * image.ow,
+        t["g0"] < np.minimum(t["n0"], image.channels),
+        t["taps"] < image.taps,
+    )
 
     def nest(row: int) -> Nest:
         return nest_of(image, Cut._make(int(v) for v in rows[row]), r, epilogue)
 
-    return Choices(rows, found, code, values, nest)
+    return Choices(rows, found, code, sizes, values, nest)
 
 
 def schedules(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:

@@ -9,18 +9,18 @@ global memory.
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
-from ...runtime.isa import Engine
 from ...runtime.replay import Dim, Nest
 from ...runtime.target import Target
 from .schedule import (
     PARTS,
-    PORT,
+    SEGMENT,
     Choices,
     Column,
     Epilogue,
@@ -30,10 +30,13 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    contract,
     distinct,
     fitting,
+    inner_loops,
     longest,
     number,
+    numbered,
     search,
     share_out,
     shares,
@@ -42,9 +45,6 @@ from .schedule import (
     working,
 )
 from .space import up16
-
-SEGMENT = 2048
-"""k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
 
 
 @dataclass(frozen=True)
@@ -119,16 +119,16 @@ def lattice(p: Product, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     m0, n0 = (a.ravel() for a in np.meshgrid(tile_sizes(p.m, 512), tile_sizes(p.n, 512), indexing="ij"))
     fits = fitting((8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes), m0 * n0)
     m0, n0 = m0[fits], n0[fits]
-    depth = min(p.k, SEGMENT)
+    depth = up16(min(p.k, SEGMENT))
     tiles = k_steps(p.k, m0, n0, p.esize, target)
-    columns: list[NDArray[np.int64]] = []
-    for a_full, w_full in ((1, 1), (1, 0), (0, 1), (0, 0)):
-        for m_outer in (1, 0):
-            for steps in (1,) if a_full and w_full else (1, 2, 4, 8):
-                k1 = np.minimum(tiles[:, 2] * steps, up16(depth))
-                rest = [np.full(len(tiles), v) for v in (m_outer, a_full, w_full)]
-                columns.append(np.stack([*tiles.T, k1, *rest], 1))
-    table = distinct(np.concatenate(columns))
+    rows: list[NDArray[np.int64]] = []
+    for steps in (1, 2, 4, 8):
+        some = tiles[tiles[:, 2] * steps < 2 * depth]  # those that fewer steps do not cover
+        k1 = np.minimum(some[:, 2:] * steps, depth)
+        for rest in product((1, 0), (1, 0), (1, 0)):  # m_outer, a_full, w_full
+            if steps == 1 or rest[1:] != (1, 1):
+                rows.append(np.concatenate([some, k1, np.broadcast_to(rest, (len(some), 3))], 1))
+    table = np.concatenate(rows)
     t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Tiling._fields[:7])}
     parts = splits(p, m0, n0, r, cores, epilogue)
     m_outer, a_full, w_full = table[:, 4:].T == 1
@@ -217,9 +217,8 @@ def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Esti
 
 def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the tilings of one structure, as `contraction` emits it."""
-    loops, a_full, w_full, segmented = structure
-    g = r.target
-    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1", *PORT)
+    loops, a_full, w_full, inner = structure
+    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1")
     here = {"b": number(1), "m": number(p.m), "n": number(p.n)}
     with ExitStack() as stack:
         panels: dict[str, int] = {}
@@ -233,31 +232,16 @@ def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Ne
                     panel_load(nest, r, p, side, panels[side], here, number(p.k))
         m, n = here["m"], here["n"]
         loaded = e.loads(nest, r, m, n)
-        acc = nest.buffer(1 if segmented else 2)
 
-        def steps(extent: Dim | None) -> None:
-            """Chunks, then steps of k."""
-            streamed = [side for side in ("w", "a") if side not in panels]
-            with ExitStack() as inner:
-                if streamed:
-                    extent = inner.enter_context(nest.loop(p.k, "k1", extent))
-                    for side in streamed:
-                        panels[side] = nest.buffer()
-                        panel_load(nest, r, p, side, panels[side], here, extent)
-                k = inner.enter_context(nest.loop(p.k, "k0", extent))
-                a0, b0 = nest.buffer(), nest.buffer()
-                r.feed(nest, panels["a"], a0, m, k, left=True)
-                r.feed(nest, panels["w"], b0, n, k, left=False)
-                r.mma(nest, a0, b0, acc if not segmented else part, m, n, k)
+        def chunk(k: Dim) -> tuple[int, int]:
+            """The panels of both operands, those that do not stand loaded."""
+            for side in ("w", "a"):
+                if side not in panels:
+                    panels[side] = nest.buffer()
+                    panel_load(nest, r, p, side, panels[side], here, k)
+            return panels["a"], panels["w"]
 
-        part = acc
-        if segmented:
-            with nest.loop(p.k, SEGMENT) as s:
-                part = nest.buffer(1)
-                steps(s)
-                nest.op(Engine.CUBE, g.fixed_mma, 4 / g.fold_bytes, (m, n), (part,), (acc,))
-        else:
-            steps(None)
+        acc = contract(nest, r, p.k, inner, m, n, chunk)
         e.emit(nest, r, acc, loaded, m, n)
     return nest
 
@@ -278,16 +262,18 @@ def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choic
     share = shares((p.batch, p.m, p.n), (1, t["m0"], t["n0"]), t)
     found = estimate(p, t, share, r, epilogue)
     names = ("m0", "n0", "k0", "k1")
-    values = np.stack([*share, *(t[name] for name in names), *r.port(found.cores)], 1)
+    values = np.stack([*share, *(t[name] for name in names)], 1)
     rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
-    flags = np.stack([ceil(p.m, t["m0"]) > 1, ceil(p.n, t["n0"]) > 1, t["m_outer"], t["a_full"], t["w_full"]], 1)
-    code = flags.astype(np.int64) @ [16, 8, 4, 2, 1]
+    rows_loop, columns_loop = t["m0"] < p.m, t["n0"] < p.n
+    m_outer = rows_loop & columns_loop & (t["m_outer"] == 1)
+    inner = inner_loops(p.k, t, (t["a_full"] == 0) | (t["w_full"] == 0))
+    code = numbered(rows_loop, columns_loop, m_outer, t["a_full"], t["w_full"], *inner.T)
 
     def nest(row: int) -> Nest:
         x = Tiling._make(int(v) for v in rows[row])
-        return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), p.k > SEGMENT), p, r, epilogue)
+        return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), inner[row]), p, r, epilogue)
 
-    return Choices(rows, found, code, values, nest)
+    return Choices(rows, found, code, (p.batch, p.m, p.n), values, nest)
 
 
 def schedules(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Tiling]:

@@ -6,9 +6,11 @@ end is the first schedule, in the order found here, whose buffers fit.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +21,12 @@ from ...runtime.isa import Engine
 from ...runtime.replay import CONSTANT, Dim, Nest, replay
 from ...runtime.target import Target
 
+SEGMENT = 2048
+"""k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
+
 REPLAYED = 256
 """Schedules that are replayed, the best by estimate."""
-STEPS = 150_000
+STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
 
 TRAFFIC = 0.15
@@ -37,8 +42,6 @@ Shares = tuple[Column, Column, Column]
 """What the busiest core does of three dimensions."""
 PARTS = ("parts_0", "parts_1", "parts_2")
 """Columns of a table with the parts into which three dimensions are shared out."""
-PORT = ("burst", "crowd")
-"""Parameters of every nest: `Rates.port`."""
 
 
 def ceil(a: "Column | float", b: "Column | float") -> Column:
@@ -78,12 +81,6 @@ class Rates:
         """Bytes a cycle between global memory and one of so many cores that work."""
         return np.minimum(self.target.gm_path, self.target.gm_port / cores)
 
-    def port(self, cores: Column) -> tuple[Column, Column]:
-        """Cycles of a burst to one of so many cores that work, and by which part of itself it gets longer if the core
-        moves two at a time."""
-        alone, two = self.bandwidth(cores), self.bandwidth(2 * cores)
-        return self.target.gm_burst / alone, alone / two - 1
-
     @property
     def block_k(self) -> int:
         t = self.target
@@ -99,13 +96,13 @@ class Rates:
         """A load of runs of contiguous elements."""
         t = self.target
         bytes_ = run.scaled(esize or self.esize).blocks(t.gm_burst)
-        nest.op(Engine.LOAD, t.fixed_load, PORT[0], (*rows, bytes_), writes=(into,), port=PORT[1])
+        nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (*rows, bytes_), writes=(into,))
 
     def store(self, nest: Nest, source: int, rows: Dim, run: Dim, esize: int) -> None:
         """A store of rows."""
         t = self.target
         bytes_ = run.scaled(esize).blocks(t.gm_burst)
-        nest.op(Engine.STORE, t.fixed_store, PORT[0], (rows, bytes_), reads=(source,), port=PORT[1])
+        nest.op(Engine.STORE, t.fixed_store, t.gm_burst / t.gm_path, (rows, bytes_), reads=(source,))
 
     def feed(self, nest: Nest, source: int, into: int, rows: Dim, k: Dim, left: bool) -> None:
         """A feed of the left or the right operand, in whole blocks."""
@@ -224,7 +221,7 @@ class Estimate(NamedTuple):
 
 
 def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
-    """The busiest engine, and with it filling the pipeline and emptying it.
+    """The busiest engine, and with it filling the pipeline before it and emptying it behind it.
 
     What a schedule moves delays the loads of the kernel after it, if ever so little; what takes more than half of L1 or
     UB keeps that kernel from beginning."""
@@ -244,12 +241,16 @@ def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
         vector,
     )
     busy[:, Engine.LOAD], busy[:, Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
-    bound = np.maximum(busy.max(1), port)
-    load, store = loaded / bandwidth + loads, stored / bandwidth + stores
-    first, last = w.first / bandwidth, (drain + vector + store) / w.tiles
+
+    def pipeline(rate: "Column | float") -> Column:
+        """Cycles, if transfers go at this rate."""
+        load, store = loaded / rate + loads, stored / rate + stores
+        after = np.maximum.reduce([w.cube, w.feed, drain, vector, store])
+        return np.maximum(port, np.maximum(load, w.first / rate + after) + (drain + vector + store) / w.tiles)
+
     alone = (w.l1 > g.l1_bytes / 2) | (w.ub > g.ub_bytes / 2)
-    cycles = np.maximum.reduce([bound, load, store]) + first + last
-    return Estimate(cycles, busy, bound, TRAFFIC * port + np.where(alone, first, 0), w.cores)
+    handicap = TRAFFIC * port + np.where(alone, w.first / bandwidth, 0)
+    return Estimate(pipeline(bandwidth), busy, pipeline(g.gm_path), handicap, w.cores)
 
 
 @cache
@@ -303,17 +304,14 @@ def working(
     right: Column,
     result: Column,
 ) -> Column:
-    """Cores that transfer while the busiest does, which moves so many bytes of a left operand, which has the first two
-    dimensions, of a right one, which has the first and the last, and of results.
-
-    Half-way between those that work and the average over time: as transfers run ahead, most of them meet all cores."""
+    """What all cores transfer over what the busiest does, which moves so many bytes of a left operand, which has the
+    first two dimensions, of a right one, which has the first and the last, and of results."""
     more = [size / part for size, part in zip(sizes, share, strict=True)]
     _, rows, columns = (
         ceil(size, tile) / ceil(part, tile) for size, tile, part in zip(sizes, tiles, share, strict=True)
     )
     moved = left * more[1] * columns + right * rows * more[2] + result * more[1] * more[2]
-    average = np.maximum(1, more[0] * moved / (left + right + result))
-    return (average + t[PARTS[0]] * t[PARTS[1]] * t[PARTS[2]]) / 2
+    return np.maximum(1, more[0] * moved / (left + right + result))
 
 
 class Choices(NamedTuple):
@@ -324,8 +322,10 @@ class Choices(NamedTuple):
     found: Estimate
     structures: NDArray[np.int64]
     """Numbers; rows of one number have one loop nest."""
+    sizes: tuple[int, int, int]
+    """Of the dimensions that are shared out."""
     values: NDArray[np.float64]
-    """The parameters of the nest."""
+    """The parameters of the nest, what the busiest core does of those dimensions first."""
     nest_of: Callable[[int], Nest]
     """The loop nest of a row's structure."""
 
@@ -337,31 +337,94 @@ def fitting(fits: NDArray[np.bool_], need: Column) -> NDArray[np.bool_]:
     return np.arange(len(need)) == np.argmin(need)
 
 
+def classes(
+    sizes: Sequence[int], parts: NDArray[np.int64], share: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[rows, classes] cores that do the same, and [rows, classes, 3] what they do of three dimensions in so many parts,
+    of which the busiest core has `share`. In each dimension all parts are equal, but for the last."""
+    last = sizes - (parts - 1) * share
+    uneven = (last < share).astype(np.float64)
+    several = [range(1 + bool(uneven[:, d].any())) for d in range(3)]
+    which = np.array([*product(*several)])  # by class and dimension, whether it is the last part
+    counts = np.stack([parts - uneven, uneven])[which, :, range(3)].prod(1)
+    extents = np.stack([share, last])[which, :, range(3)]
+    return counts.T.copy(), extents.transpose(2, 0, 1)
+
+
 def replay_rows(
-    c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = 1 << 62
-) -> tuple[Column, int]:
-    """Cycles and handicap of rows of one structure, and what is left of the budget; see `replay`."""
-    f = c.found
-    nest = c.nest_of(int(rows[0]))
-    return replay(nest, c.values[rows], f.busy[rows], f.bound[rows], f.handicap[rows], target, best, budget)
+    c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = STEPS
+) -> Column:
+    """Cycles and handicap of rows, those of one structure after those of another; see `replay`."""
+    f, found = c.found, np.full(len(rows), np.inf)
+    cores, extents = classes(c.sizes, c.schedules[rows, -3:], c.values[rows, :3])
+    values = np.repeat(c.values[rows, None], cores.shape[1], 1)
+    values[:, :, :3] = extents
+    busy, least, handicap = f.busy[rows], f.bound[rows], f.handicap[rows]
+    kinds, first = np.unique(c.structures[rows], return_index=True)
+    for kind in kinds[np.argsort(first)]:
+        some = np.flatnonzero((c.structures[rows] == kind) & (least + handicap < best))
+        if some.size:
+            given = (values[some], cores[some], busy[some], least[some], handicap[some])
+            found[some], budget = replay(c.nest_of(int(rows[some[0]])), *given, target, best, budget)
+            best = min(best, float(found[some].min()))
+    return found
 
 
 def search(c: Choices, target: Target) -> Iterator[int]:
     """Rows of the lattice, best first: those that were replayed by their cycles, then the others by estimate."""
     order = np.argsort(c.found.cycles + c.found.handicap, kind="stable")
     tried = order[:REPLAYED]
-    cycles = np.full(len(tried), np.inf)
-    least, best, left = c.found.bound[tried] + c.found.handicap[tried], np.inf, STEPS
-    kinds, first = np.unique(c.structures[tried], return_index=True)
-    for kind in kinds[np.argsort(first)]:
-        members = np.flatnonzero((c.structures[tried] == kind) & (least < best))
-        if members.size:
-            cycles[members], left = replay_rows(c, tried[members], target, best, left)
-            best = min(best, float(cycles[members].min()))
-    yield from (int(row) for row in tried[np.argsort(cycles, kind="stable")])
+    yield from (int(row) for row in tried[np.argsort(replay_rows(c, tried, target), kind="stable")])
     yield from (int(row) for row in order[REPLAYED:])
 
 
+# nests ----------------------------------------------------------------------------------------------------------------
 def number(value: float) -> Dim:
     """An extent that no loop changes."""
     return Dim(CONSTANT, 0, value)
+
+
+@contextmanager
+def maybe_loop(nest: Nest, several: bool, size: "float | str", step: str, inside: Dim) -> Generator[Dim]:
+    """A loop, unless it would run once."""
+    if not several:
+        yield inside
+        return
+    with nest.loop(size, step, inside) as dim:
+        yield dim
+
+
+def numbered(*flags: Column | NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A number for each row, the same if all flags are."""
+    return np.stack(flags, 1).astype(np.int64) @ (1 << np.arange(len(flags)))
+
+
+def inner_loops(depth: int, t: Table, streamed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """[rows, 2]: whether a segment of `depth` has several chunks of k1, where panels are streamed, and a chunk several
+    steps of k0."""
+    most = min(depth, SEGMENT)
+    return np.stack([streamed & (t["k1"] < most), t["k0"] < np.where(streamed, np.minimum(t["k1"], most), most)], 1)
+
+
+def contract(
+    nest: Nest, r: Rates, depth: int, loops: Sequence[bool], m: Dim, n: Dim, panels: Callable[[Dim], tuple[int, int]]
+) -> int:
+    """The loops over k, as `contraction.contract` emits them; the accumulator. `loops`: a row of `inner_loops`.
+    `panels` loads the panels of a chunk, unless they stand, and returns the left and the right one."""
+    segmented = depth > SEGMENT
+    acc = part = nest.buffer(1 if segmented else 2)
+    with ExitStack() as stack:
+        segment = number(depth)
+        if segmented:
+            segment = stack.enter_context(nest.loop(depth, SEGMENT))
+            part = nest.buffer(1)
+        with maybe_loop(nest, loops[0], depth, "k1", segment) as chunk:
+            a, b = panels(chunk)
+            with maybe_loop(nest, loops[1], depth, "k0", chunk) as k:
+                a0, b0 = nest.buffer(), nest.buffer()
+                r.feed(nest, a, a0, m, k, left=True)
+                r.feed(nest, b, b0, n, k, left=False)
+                r.mma(nest, a0, b0, part, m, n, k)
+        if segmented:
+            nest.op(Engine.CUBE, r.target.fixed_mma, 4 / r.target.fold_bytes, (m, n), (part,), (acc,))
+    return acc

@@ -102,11 +102,13 @@ def open_tiles(
         if not loops and cores > 1:
             stack.enter_context(on_first_core(k))
         places = _places(k, counts)
-        at(Spot(-1, 1, k, cores - math.prod(counts) if loops else 0, cores))
+        idle = cores - math.prod(counts) if loops else 0
+        at(Spot(-1, 1, k, idle, cores))
         for depth, (d, count, place) in enumerate(zip(loops, counts, places, strict=True)):
             stack.enter_context(_open_tile(k, dims, d, count, place))
             once = all(n <= count for n, count in zip(blocks[: depth + 1], counts, strict=False))
-            at(Spot(depth, 1 if once else 2, k, 0, cores))
+            idle = 0 if count > 1 else idle  # they do not enter a loop that is shared out
+            at(Spot(depth, 1 if once else 2, k, idle, cores))
         yield
 
 

@@ -120,7 +120,7 @@ POLICIES = ("fp16", "fp32")
 
 
 def holds(target: str, name: str) -> bool:
-    """Whether a target is large enough: a tap of the EEG's spatial convolution are 96 rows, which `tiny` does not hold."""
+    """Whether a target is large enough: `tiny` does not hold the 96 rows under one pixel of an EEG's convolution."""
     return target != "tiny" or not name.startswith("eeg-seizure")
 
 

@@ -34,7 +34,17 @@ PRODUCT = """func.func @main(%a: tensor<{b}x{m}x{k}xf32>, %w: tensor<{batch}{k}x
   func.return %1 : tensor<{b}x{m}x{n}xf32>
 }}
 """
+VIEWS = """func.func @main(%a: tensor<1x{m}x{h}x{k}xf32>, %w: tensor<1x{n}x{h}x{k}xf32>) -> tensor<1x{m}x{h}x{n}xf32> {{
+  %0 = graph.transpose %a {{perm = [0, 2, 1, 3]}} : (tensor<1x{m}x{h}x{k}xf32>) -> tensor<1x{h}x{m}x{k}xf32>
+  %1 = graph.transpose %w {{perm = [0, 2, 3, 1]}} : (tensor<1x{n}x{h}x{k}xf32>) -> tensor<1x{h}x{k}x{n}xf32>
+  %2 = graph.matmul %0, %1 : (tensor<1x{h}x{m}x{k}xf32>, tensor<1x{h}x{k}x{n}xf32>) -> tensor<1x{h}x{m}x{n}xf32>
+  %3 = graph.transpose %2 {{perm = [0, 2, 1, 3]}} : (tensor<1x{h}x{m}x{n}xf32>) -> tensor<1x{m}x{h}x{n}xf32>
+  func.return %3 : tensor<1x{m}x{h}x{n}xf32>
+}}
+"""
 KINDS = ("product", "convolution", "depthwise")
+ALL_KINDS = (*KINDS, "views", "segmented")
+"""Also products of heads that lie between others, and convolutions whose sums are cut into segments."""
 
 
 def text_of(kind: str, random: Random, large: bool) -> str:
@@ -45,8 +55,13 @@ def text_of(kind: str, random: Random, large: bool) -> str:
         b, m = random.choice([1, 1, 3]), random.choice([1, 33, 70, 128])
         n, k = random.choice([17, 64, 150]) * scale, random.choice([20, 64, 300, 2100 if large else 128])
         return head + PRODUCT.format(b=b, m=m, n=n, k=k, batch=random.choice(["", f"{b}x"]))
+    if kind == "views":
+        m, n, h, k = (random.choice(sizes) for sizes in ([33, 70, 128], [17, 64, 150], [2, 3, 5], [20, 64, 128]))
+        return head + VIEWS.format(m=m, n=n, h=h, k=k)
     size, s, p = random.choice([3, 5]), random.choice([1, 2]), random.choice([0, 1])
     h, w, c = random.choice([9, 14]) * scale, random.choice([7, 12]) * scale, random.choice([16, 24, 40, 64])
+    if kind == "segmented":
+        size, h, w, c = 5, 9, 7, random.choice([96, 176])
     n = c if kind == "depthwise" else random.choice([16, 33, 96])
     groups, cg = (c, 1) if kind == "depthwise" else (1, c)
     oh, ow = ((x + 2 * p - size) // s + 1 for x in (h, w))
@@ -82,9 +97,9 @@ TARGETS = {"tiny": Target.load("tiny"), "edge": Target.load("edge"), "odd": odd_
 def sampled(region: Region, machine: Machine, c: Choices, random: Random, count: int) -> NDArray[np.float64]:
     """[schedules, 3]: of random schedules that fit: replay, timing, timing and handicap."""
     rows = random.sample(range(len(c.schedules)), min(count, len(c.schedules)))
-    kernels = ((row, scheduled(region, machine, row)) for row in rows)
-    timed = [(row, cycles(kernel, machine)) for row, kernel in kernels if kernel]
-    return np.array([(replayed(c, row, machine), took, took + c.found.handicap[row]) for row, took in timed])
+    timed = {row: cycles(k, machine) for row in rows if (k := scheduled(region, machine, row))}
+    took = np.array(list(timed.values()))
+    return np.stack([replayed(c, list(timed), machine), took, took + c.found.handicap[list(timed)]], 1)
 
 
 def picked(region: Region, machine: Machine, c: Choices) -> float:
@@ -112,16 +127,19 @@ class Bounds(NamedTuple):
     most_lost: float
 
 
-ALONE = Bounds(median=0.05, worst=0.2, rank=0.95, lost=1.01, most_lost=1.03)
-SHARED = Bounds(median=0.15, worst=0.4, rank=0.9, lost=1.02, most_lost=1.2)
-"""Of several cores, whose transfers delay each other in ways that one core does not show."""
+ALONE = Bounds(median=0.04, worst=0.17, rank=0.96, lost=1.01, most_lost=1.01)
+PRODUCTS = Bounds(median=0.04, worst=0.17, rank=0.98, lost=1.01, most_lost=1.12)
+"""Of products on several cores; kernels of 500 cycles among them."""
+IMAGES = Bounds(median=0.12, worst=0.32, rank=0.92, lost=1.01, most_lost=1.14)
+"""Of convolutions on several cores: replay gives the first and the last rows of an image the panel of those inside."""
 
 
 def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: int) -> None:
     """Replay and timing of random schedules of random kernels, by ratio and by rank; and none of those schedules is
     much better than the one that is picked."""
     random, machine = Random(f"{name} {kind} {cores}"), Machine(replace(TARGETS[name], cores=cores), cores)
-    bounds, lost, ranks = ALONE if cores == 1 else SHARED, list[float](), list[float]()
+    bounds = ALONE if cores == 1 else PRODUCTS if kind == "product" else IMAGES
+    lost, ranks = list[float](), list[float]()
     while len(lost) < kernels:
         region = one_region(folder, text_of(kind, random, name != "tiny"), machine.target)
         c, _ = choices_of(region, machine)
@@ -138,10 +156,10 @@ def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: i
     assert max(lost) < bounds.most_lost
 
 
+@pytest.mark.parametrize(("name", "cores"), [("tiny", 1), ("edge", 2), ("odd", 3)])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", TARGETS)
-def test_replay_agrees_with_the_timing(tmp_path: Path, name: str, kind: str) -> None:
-    agree(tmp_path, name, kind, cores=1, kernels=2, count=16)
+def test_replay_agrees_with_the_timing(tmp_path: Path, name: str, kind: str, cores: int) -> None:
+    agree(tmp_path, name, kind, cores, kernels=2, count=16)
 
 
 @pytest.mark.slow
@@ -157,10 +175,10 @@ def right(folder: Path, name: str, kind: str, seed: int) -> None:
     random = Random(f"{kind} {seed}")
     run, work = levels.run_graph(program(folder, text_of(kind, random, name != "tiny")), "fp16")
     with searched_by(lambda c, target: random.sample(range(len(c.schedules)), len(c.schedules))):
-        levels.run_target(run, work, name, random.choice([1, 2, Target.load(name).cores]), "fp16")
+        levels.run_target(run, work, name, random.randint(1, max(3, Target.load(name).cores)), "fp16")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("name", Target.shipped())
 def test_any_schedule_is_right(tmp_path: Path, name: str, kind: str) -> None:
     right(tmp_path, name, kind, 0)
@@ -168,7 +186,7 @@ def test_any_schedule_is_right(tmp_path: Path, name: str, kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 9))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("name", Target.shipped())
 def test_any_schedule_of_many_is_right(tmp_path: Path, name: str, kind: str, seed: int) -> None:
     right(tmp_path, name, kind, seed)
@@ -177,7 +195,13 @@ def test_any_schedule_of_many_is_right(tmp_path: Path, name: str, kind: str, see
 # replay ---------------------------------------------------------------------------------------------------------------
 def alone(nest: Nest, values: list[float], target: Target) -> float:
     """Cycles of one candidate."""
-    (found,), _ = replay(nest, np.array([values]), np.zeros((1, len(Engine))), np.zeros(1), np.zeros(1), target)
+    return together(nest, [values], [1], target)
+
+
+def together(nest: Nest, values: list[list[float]], cores: list[float], target: Target) -> float:
+    """Cycles of one candidate on several cores, by class."""
+    none = np.zeros(1)
+    (found,), _ = replay(nest, np.array([values]), np.array([cores]), np.zeros((1, len(Engine))), none, none, target)
     return float(found)
 
 
@@ -214,23 +238,35 @@ def test_what_does_not_fit_the_queue_is_issued_late() -> None:
 
 
 def test_a_load_and_a_store_share_the_port() -> None:
-    nest = Nest("trips", "crowd")
+    nest = Nest("trips")
     with nest.loop("trips", 1):
-        nest.op(Engine.LOAD, 0, 100, port="crowd")
-        nest.op(Engine.STORE, 0, 100, port="crowd")
+        nest.op(Engine.LOAD, 0, 100)
+        nest.op(Engine.STORE, 0, 100)
     target = Target.load("edge")
-    assert alone(nest, [50, 0], target) == pytest.approx(50 * 100, rel=0.02)
-    assert alone(nest, [50, 1], target) == pytest.approx(50 * 200, rel=0.05)
+    assert alone(nest, [50], replace(target, gm_port=2 * target.gm_path)) == pytest.approx(50 * 100, rel=0.02)
+    assert alone(nest, [50], target) == pytest.approx(50 * 200, rel=0.02)
+
+
+def test_cores_share_the_port() -> None:
+    """Two that load 50 times, and one that loads 20 times: the port is shared by three, then by two."""
+    nest = Nest("trips")
+    with nest.loop("trips", 1):
+        nest.op(Engine.LOAD, 0, 100)
+    target = Target.load("edge")
+    both = [[50.0], [20.0]]
+    assert together(nest, both, [2, 1], target) == pytest.approx(120 * 100, rel=0.02)
+    assert together(nest, both, [2, 1], replace(target, gm_port=2 * target.gm_path)) == pytest.approx(6000, rel=0.02)
+    assert together(nest, both, [2, 0], target) == pytest.approx(100 * 100, rel=0.02)
 
 
 def test_a_candidate_that_cannot_be_best_is_left_out() -> None:
-    values = np.array([[100.0, 500, 700], [100, 500, 900], [100, 500, 600]])
+    values, cores = np.array([[[100.0, 500, 700]], [[100, 500, 900]], [[100, 500, 600]]]), np.ones((3, 1))
     busy, none = np.zeros((3, len(Engine))), np.zeros(3)
     busy[:, Engine.VECTOR] = [70_000, 90_000, 60_000]
     target = Target.load("edge")
-    found, left = replay(stream(2), values, busy, busy.max(1), none, target, budget=10_000)
+    found, left = replay(stream(2), values, cores, busy, busy.max(1), none, target, budget=10_000)
     assert np.isfinite(found).tolist() == [True, False, True]
     assert 0 < left < 10_000
-    found, left = replay(stream(2), values, busy, busy.max(1), none, target, budget=1)
+    found, left = replay(stream(2), values, cores, busy, busy.max(1), none, target, budget=1)
     assert np.isfinite(found).tolist() == [True, False, False]
     assert left < 0
