@@ -272,7 +272,7 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
 
 def nest_of(image: Image, columns: int, cut: Cut, inner: Sequence[bool], r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `image` emits it; `inner`: its loops over k."""
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", "run")
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", "run", "above")
     loops = cut.loops(image, columns)
     here = {"b": number(1), "r": number(image.oh), "n": number(columns), "x": number(image.ow)}
     weights, panel = -1, -1
@@ -318,13 +318,19 @@ def load_panel(
     nest: Nest, r: Rates, image: Image, into: int, rows: Dim | None, pixels: Sequence[Dim], run: Dim
 ) -> None:
     """The panel under some output rows, or under all: what the one before it has as well, and the rest. `run`:
-    bursts of a pixel, or without `pixels` of a row; these then follow each other without a gap."""
+    bursts of a pixel, or without `pixels` of a row; these then follow each other without a gap. The nest's parameter
+    `above` is how many rows the panel before it has as well."""
     above, stride, t = image.pads[0], image.strides[0], r.target
     heights = [number(image.panel_rows(image.oh))]
     if rows is not None:
-        heights = [number(above)] * (above > 0) + [rows.scaled(stride).plus(image.reach - stride - above)]
+        heights = [Dim(CONSTANT, 0, "above")] * (above > 0) + [rows.scaled(stride).plus(image.reach - stride - above)]
     for height in heights:
         nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (height, *pixels, run), writes=(into,))
+
+
+def first_halo(image: Image, t: Table, share: Shares) -> Column:
+    """Input rows above the panel of the core that has the first: none, if that is all it has."""
+    return np.where(share[1] <= t["rows"], 0, image.pads[0])
 
 
 def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Choices:
@@ -335,9 +341,10 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, columns, t, share, r, epilogue)
     _, width, _ = panel_size(image, t, t["rows"])
+    halo = np.full_like(width, image.pads[0])
     cut = (t["window"] == 1) | (t["stream"] == 1)
     run = np.where(cut, ceil(width * r.esize, target.gm_burst), image.w * image.channels * r.esize / target.gm_burst)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run], 1)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run, halo], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     inner = inner_loops(image.depth, t, (t["resident"] == 0) | (t["stream"] == 1))
     code = numbered(
@@ -355,7 +362,7 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     def nest(row: int) -> Nest:
         return nest_of(image, columns, Cut._make(int(v) for v in rows[row]), inner[row], r, epilogue)
 
-    return Choices(rows, found, code, sizes, values, nest)
+    return Choices(rows, found, code, sizes, values, nest, first_halo(image, t, share))
 
 
 def schedules(image: Image, columns: int, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:

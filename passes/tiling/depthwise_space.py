@@ -15,7 +15,7 @@ from ...runtime.expr import LEVELS
 from ...runtime.isa import Engine
 from ...runtime.replay import Nest
 from ...runtime.target import Target
-from .convolution import load_panel
+from .convolution import first_halo, load_panel
 from .geometry import Image, panel_heights
 from .schedule import (
     PARTS,
@@ -191,7 +191,7 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
 def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `depthwise` emits it."""
     g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps")
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps", "above")
     loops = cut.loops(image)
     here = {"b": number(1), "r": number(image.oh), "n": number(image.channels), "x": number(image.ow)}
     steps = {"b": ("b", 1), "r": ("r", "rows"), "n": ("n", "n0"), "x": (image.ow, "m0")}
@@ -238,7 +238,8 @@ def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Cho
     sizes = (image.batch, image.oh, image.channels)
     share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, t, share, r, epilogue)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5])], 1)
+    halo = np.full_like(t["rows"], image.pads[0])
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), halo], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     code = numbered(
         t["window"],
@@ -253,7 +254,7 @@ def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Cho
     def nest(row: int) -> Nest:
         return nest_of(image, Cut._make(int(v) for v in rows[row]), r, epilogue)
 
-    return Choices(rows, found, code, sizes, values, nest)
+    return Choices(rows, found, code, sizes, values, nest, first_halo(image, t, share))
 
 
 def schedules(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:

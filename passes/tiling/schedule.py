@@ -328,6 +328,8 @@ class Choices(NamedTuple):
     """The parameters of the nest, what the busiest core does of those dimensions first."""
     nest_of: Callable[[int], Nest]
     """The loop nest of a row's structure."""
+    first: Column | None = None
+    """The last parameter of the core that has the first part of the second dimension, if it is another one there."""
 
 
 def fitting(fits: NDArray[np.bool_], need: Column) -> NDArray[np.bool_]:
@@ -337,18 +339,25 @@ def fitting(fits: NDArray[np.bool_], need: Column) -> NDArray[np.bool_]:
     return np.arange(len(need)) == np.argmin(need)
 
 
+LAST, FIRST = 1, 2
+"""Parts of a dimension that may be unlike the others."""
+
+
 def classes(
-    sizes: Sequence[int], parts: NDArray[np.int64], share: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """[rows, classes] cores that do the same, and [rows, classes, 3] what they do of three dimensions in so many parts,
-    of which the busiest core has `share`. In each dimension all parts are equal, but for the last."""
+    sizes: tuple[int, int, int], parts: NDArray[np.int64], share: NDArray[np.float64], first: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """[rows, classes] cores that do the same; [rows, classes, 3] what they do of three dimensions in so many parts, of
+    which the busiest core has `share`; [classes, 3] which part that is. In each dimension all parts are equal, but for
+    the last, and `first` says by row whether the first of the second dimension is another."""
     last = sizes - (parts - 1) * share
     uneven = (last < share).astype(np.float64)
-    several = [range(1 + bool(uneven[:, d].any())) for d in range(3)]
-    which = np.array([*product(*several)])  # by class and dimension, whether it is the last part
-    counts = np.stack([parts - uneven, uneven])[which, :, range(3)].prod(1)
-    extents = np.stack([share, last])[which, :, range(3)]
-    return counts.T.copy(), extents.transpose(2, 0, 1)
+    others = np.zeros_like(uneven)
+    others[:, 1] = first & (parts[:, 1] - uneven[:, 1] > 1)
+    kinds = [[0] + [LAST] * bool(uneven[:, d].any()) + [FIRST] * bool(others[:, d].any()) for d in range(3)]
+    which = np.array([*product(*kinds)])
+    counts = np.stack([parts - uneven - others, uneven, others])[which, :, range(3)].prod(1)
+    extents = np.stack([share, last, share])[which, :, range(3)]
+    return counts.T.copy(), extents.transpose(2, 0, 1), which
 
 
 def replay_rows(
@@ -356,9 +365,12 @@ def replay_rows(
 ) -> Column:
     """Cycles and handicap of rows, those of one structure after those of another; see `replay`."""
     f, found = c.found, np.full(len(rows), np.inf)
-    cores, extents = classes(c.sizes, c.schedules[rows, -3:], c.values[rows, :3])
+    first = c.values[rows, -1] if c.first is None else c.first[rows]
+    other = first != c.values[rows, -1]
+    cores, extents, which = classes(c.sizes, c.schedules[rows, -3:], c.values[rows, :3], other)
     values = np.repeat(c.values[rows, None], cores.shape[1], 1)
     values[:, :, :3] = extents
+    values[:, which[:, 1] == FIRST, -1] = first[:, None]
     busy, least, handicap = f.busy[rows], f.bound[rows], f.handicap[rows]
     kinds, first = np.unique(c.structures[rows], return_index=True)
     for kind in kinds[np.argsort(first)]:
