@@ -112,6 +112,8 @@ def prepare(kernel: tile.KernelOp) -> Prepared:
     names: dict[str, Any] = {
         **_LIBRARY,
         "fail": writer.fail,
+        "inf": np.inf,
+        "nan": np.nan,
         **{f"P{n}": array.ctypes.data for n, array in writer.memories.items()},
     }
     scratch = np.zeros(vector.SCRATCH_BYTES // 8 + 16, np.int64)

@@ -42,13 +42,15 @@ class Agreement:
 
 
 def agree(name: str, found: Array, reference: Array) -> Agreement:
-    """Compares two arrays of one shape. Equal arrays, zeros or NaNs among them, have cosine 1."""
+    """Compares two arrays of one shape: the finite values, if NaNs and infinities are the same at the same places;
+    otherwise the cosine is 0. Equal arrays, zeros among them, have cosine 1."""
     a, b = found.astype(np.float64).reshape(-1), reference.astype(np.float64).reshape(-1)
-    same = bool(np.array_equal(a, b, equal_nan=True))
-    with np.errstate(invalid="ignore", over="ignore"):
-        norm = float(np.linalg.norm(a) * np.linalg.norm(b))
-        cosine = 1.0 if same else float(a @ b) / norm if norm else 0.0
-        error = 0.0 if same else float(np.abs(a - b).max(initial=0.0))
+    finite = np.isfinite(a) & np.isfinite(b)
+    odd = bool(np.array_equal(a[~finite], b[~finite], equal_nan=True))
+    a, b = a[finite], b[finite]
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    cosine = 0.0 if not odd else 1.0 if np.array_equal(a, b) else float(a @ b) / norm if norm else 0.0
+    error = float(np.abs(a - b).max(initial=0.0)) if odd else float("inf")
     return Agreement(name, cosine, error, float(np.abs(b).max(initial=0.0)), _top1(found, reference))
 
 

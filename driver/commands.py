@@ -30,6 +30,7 @@ _MOST_NODES = 12
 def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Writes the artifact of a model."""
     start = time.process_time()
+    _need_file(args.model)
     output: Path = args.output or args.model.with_suffix(".stw")
     _check_replaceable(output)
     if output.exists() and args.model.exists() and output.samefile(args.model):
@@ -62,12 +63,17 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     return Report(data, text)
 
 
+def _need_file(model: Path) -> None:
+    if not model.is_file():
+        found = "is a folder" if model.is_dir() else "no such file"
+        raise CommandError(f"{model}: {found}; name an .onnx model or IR text (.mlir)")
+
+
 def compile_onnx(
     model: Path, args: argparse.Namespace, progress: Progress, settings: "Settings | None" = None, keep_ir: bool = False
 ) -> Artifact:
     """The artifact of an ONNX file, by the options of a command. Raises `CommandError` and the compiler's errors."""
-    if not model.is_file():
-        raise CommandError(f"{model}: no such file; name an .onnx model or IR text (.mlir)")
+    _need_file(model)
     if model.suffix == ".stw":
         raise CommandError(f"{model}: is compiled already; name the .onnx model")
     with progress.step(f"compiling {model.name} for {args.target}"):

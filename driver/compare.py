@@ -73,7 +73,8 @@ class Stage:
 def compare_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Runs every stage. The exit code is 1 if one departs."""
     if not args.model.is_file():
-        raise CommandError(f"{args.model}: no such file; name an .onnx model")
+        found = "is a folder" if args.model.is_dir() else "no such file"
+        raise CommandError(f"{args.model}: {found}; name an .onnx model")
     if args.model.suffix in (".stw", ".mlir"):
         raise CommandError(f"{args.model}: must be an .onnx model (found {args.model.suffix}); name the model")
     stages = run_stages(args, progress)

@@ -250,7 +250,8 @@ def _command(command: str, passed: Sequence[pipeline.Stage], options: Mapping[st
 
 
 def link(work: Compilation, options: Mapping[str, str], cores: int | None, linked: bool = True) -> Artifact:
-    """The artifact of a module of the npu dialect."""
+    """The artifact of a module of the npu dialect. Raises `CommandError` for one without `@main`."""
+    main_of(work.module)
     compiled = [encode_kernel(op) for op in work.module.ops if isinstance(op, npu.KernelOp)]
     slots = {kernel.name: [tuple(node_names(place)) for place in kernel.slot_locations] for kernel in compiled}
     origin = work.origin

@@ -1,0 +1,30 @@
+"""How far two arrays agree: values that are no numbers must stand at the same places."""
+
+import numpy as np
+import pytest
+
+from stepwell.driver.agreement import agree
+
+INF, NAN = np.inf, np.nan
+
+
+@pytest.mark.parametrize("odd", [INF, -INF, NAN])
+def test_what_is_no_number_in_both_is_left_out(odd: float) -> None:
+    found, reference = np.array([odd, 1, 2, 3]), np.array([odd, 1, 2, 3.001])
+    result = agree("y", found, reference)
+    assert result.holds
+    assert result.cosine == pytest.approx(1)
+    assert result.max_abs_error == pytest.approx(0.001)
+    assert result.max_abs_reference == pytest.approx(3.001)
+
+
+@pytest.mark.parametrize(("found", "reference"), [(INF, 7e4), (7e4, INF), (NAN, 0), (0, NAN), (INF, -INF), (INF, NAN)])
+def test_what_is_no_number_in_one_alone_departs(found: float, reference: float) -> None:
+    result = agree("y", np.array([found, 1]), np.array([reference, 1]))
+    assert not result.holds
+    assert result.max_abs_error == INF
+
+
+def test_nothing_but_zeros() -> None:
+    assert agree("y", np.zeros(3), np.zeros(3)).cosine == 1
+    assert agree("y", np.zeros(3), np.ones(3)).cosine == 0
