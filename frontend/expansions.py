@@ -7,6 +7,7 @@ import numpy as np
 
 from ..dialects.graph.op import InferError
 from ..dialects.graph.views import ReshapeOp, normal_axis
+from .attention import attention, rotary_embedding
 from .einsum import einsum
 from .elementwise import ELEMENTWISE
 from .integer_products import conv_integer, matmul_integer
@@ -81,6 +82,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     **REDUCTIONS,
     **MOVEMENT,
     **ELEMENTWISE,
+    "Attention": attention,
     "ConvInteger": conv_integer,
     "Dropout": dropout,
     "Einsum": einsum,
@@ -91,6 +93,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "LayerNormalization": layer_norm,
     "MatMulInteger": matmul_integer,
     "Resize": resize,
+    "RotaryEmbedding": rotary_embedding,
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,
     "Upsample": resize,

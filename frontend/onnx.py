@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ..dialects.graph import OPERATORS
+from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import GraphOp, InferError, element, i32, i64
@@ -143,6 +144,10 @@ class _Import:
         for info in outputs:
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
+                continue
+            if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
+                rule = "outputs hold f32, f16, bf16, integers or truth values"
+                self.problems.append(f"{info.name}: {rule} (found {value.dtype}); convert the model")
                 continue
             with self.builder.at(info.name):
                 self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
