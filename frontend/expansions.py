@@ -11,6 +11,7 @@ from .attention import attention, rotary_embedding
 from .einsum import einsum
 from .elementwise import ELEMENTWISE
 from .integer_products import conv_integer, matmul_integer
+from .losses import negative_log_likelihood, softmax_cross_entropy
 from .movement import MOVEMENT
 from .node import Node, Value, size_of
 from .reductions import REDUCTIONS, group_norm, hardmax, layer_norm
@@ -92,8 +93,10 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "Identity": identity,
     "LayerNormalization": layer_norm,
     "MatMulInteger": matmul_integer,
+    "NegativeLogLikelihoodLoss": negative_log_likelihood,
     "Resize": resize,
     "RotaryEmbedding": rotary_embedding,
+    "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,
     "Upsample": resize,
