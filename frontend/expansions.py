@@ -14,6 +14,13 @@ from .integer_products import conv_integer, matmul_integer
 from .losses import negative_log_likelihood, softmax_cross_entropy
 from .movement import MOVEMENT
 from .node import Node, Value, size_of
+from .quantization import (
+    dequantize_linear,
+    dynamic_quantize_linear,
+    qlinear_conv,
+    qlinear_matmul,
+    quantize_linear,
+)
 from .reductions import REDUCTIONS, group_norm, hardmax, layer_norm
 from .resizing import resize
 
@@ -85,7 +92,9 @@ EXPANSIONS: Mapping[str, Expansion] = {
     **ELEMENTWISE,
     "Attention": attention,
     "ConvInteger": conv_integer,
+    "DequantizeLinear": dequantize_linear,
     "Dropout": dropout,
+    "DynamicQuantizeLinear": dynamic_quantize_linear,
     "Einsum": einsum,
     "Flatten": flatten,
     "GroupNormalization": group_norm,
@@ -94,6 +103,9 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "LayerNormalization": layer_norm,
     "MatMulInteger": matmul_integer,
     "NegativeLogLikelihoodLoss": negative_log_likelihood,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
+    "QuantizeLinear": quantize_linear,
     "Resize": resize,
     "RotaryEmbedding": rotary_embedding,
     "SoftmaxCrossEntropyLoss": softmax_cross_entropy,

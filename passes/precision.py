@@ -49,6 +49,7 @@ WIDENING = frozenset(
     {
         *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum"),
         *("graph.reduce_sum", "graph.reduce_prod", "graph.reduce_l1", "graph.reduce_sum_square"),
+        "graph.dynamic_scale",
     }
 )
 """Their results may leave the low type's range though the operands are in it."""

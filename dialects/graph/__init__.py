@@ -13,6 +13,7 @@
 | `views.py` | what only moves elements |
 | `gather.py` | what moves elements to or from where an index tensor says |
 | `resize.py`, `scan.py` | resampling of an axis; running sums |
+| `quantize.py` | between floats and the integers that stand for them |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
 | `syntax.py`, `properties.py`, `emit.py` | how an op reads, its properties in Python, how one decomposes |
@@ -32,6 +33,7 @@ from . import (
     gather,
     norm,
     pool,
+    quantize,
     recurrence,
     recurrent,
     reduce,
@@ -49,6 +51,7 @@ FAMILIES = (
     gather,
     resize,
     scan,
+    quantize,
 )
 """The modules that hold operators, in the order of the documentation."""
 
