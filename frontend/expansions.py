@@ -10,6 +10,7 @@ from ..dialects.graph.views import ReshapeOp, normal_axis
 from .attention import attention, rotary_embedding
 from .einsum import einsum
 from .elementwise import ELEMENTWISE
+from .indexed import INDEXED
 from .integer_products import conv_integer, matmul_integer
 from .losses import negative_log_likelihood, softmax_cross_entropy
 from .movement import MOVEMENT
@@ -90,6 +91,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     **REDUCTIONS,
     **MOVEMENT,
     **ELEMENTWISE,
+    **INDEXED,
     "Attention": attention,
     "ConvInteger": conv_integer,
     "DequantizeLinear": dequantize_linear,

@@ -160,7 +160,7 @@ def settle(
             return "wrong", departures[0] or "", constants
         reason = "" if departures[0] is None else "agrees with onnxruntime, which departs from the case"
         return "native" if left else "known", reason, constants
-    return "refused", refusals[0], ""
+    return "refused", refusals[-1], ""
 
 
 def compute(model: onnx.ModelProto, inputs: Sequence[Array], target: str) -> list[Array]:
