@@ -12,7 +12,7 @@
 | `recurrent.py`, `recurrence.py` | LSTM, GRU, RNN, and the primitive that runs their time steps |
 | `views.py` | what only moves elements |
 | `gather.py` | what moves elements to or from where an index tensor says |
-| `resize.py`, `scan.py` | resampling of an axis; running sums |
+| `resize.py`, `sample.py`, `scan.py` | resampling of an axis; samples at computed places; running sums |
 | `quantize.py` | between floats and the integers that stand for them |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
@@ -38,6 +38,7 @@ from . import (
     recurrent,
     reduce,
     resize,
+    sample,
     scan,
     structure,
     views,
@@ -50,6 +51,7 @@ FAMILIES = (
     views,
     gather,
     resize,
+    sample,
     scan,
     quantize,
 )
