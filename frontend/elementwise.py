@@ -22,6 +22,7 @@ from ..dialects.graph.arithmetic import (
     XorOp,
 )
 from ..dialects.graph.composites import GeluTanhOp, SwishOp
+from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
 from ..dialects.graph.op import FLOATS, GraphOp, InferError, element, f32, i32, i64, u8
@@ -43,7 +44,13 @@ def cast(node: Node) -> Sequence[Value]:
 
 def cast_like(node: Node) -> Sequence[Value]:
     """To the element type of the second input."""
-    return [converted(node, node.operand(0), element(node.operand(1)))]
+    like = node.given(1)
+    if isinstance(like, SSAValue):
+        return [converted(node, node.operand(0), element(like))]
+    target = CONSTANTS.get(like.dtype)
+    if target is None:
+        raise InferError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")
+    return [converted(node, node.operand(0), i32 if target == i64 else target)]
 
 
 def converted(node: Node, x: SSAValue, target: Attribute) -> SSAValue:

@@ -24,6 +24,7 @@ from .quantization import (
 )
 from .reductions import REDUCTIONS, group_norm, hardmax, layer_norm
 from .resizing import resize
+from .stateful import causal_conv, linear_attention
 
 Expansion = Callable[[Node], Sequence[Value]]
 
@@ -93,6 +94,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     **ELEMENTWISE,
     **INDEXED,
     "Attention": attention,
+    "CausalConvWithState": causal_conv,
     "ConvInteger": conv_integer,
     "DequantizeLinear": dequantize_linear,
     "Dropout": dropout,
@@ -103,6 +105,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "Hardmax": hardmax,
     "Identity": identity,
     "LayerNormalization": layer_norm,
+    "LinearAttention": linear_attention,
     "MatMulInteger": matmul_integer,
     "NegativeLogLikelihoodLoss": negative_log_likelihood,
     "QLinearConv": qlinear_conv,
