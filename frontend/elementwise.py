@@ -186,10 +186,16 @@ def gelu(node: Node) -> Sequence[Value]:
     return [node.one(GeluOp)]
 
 
-def swish(node: Node) -> Sequence[Value]:
+def swish(node: Node) -> Sequence[SSAValue]:
     """x·sigmoid(α·x)."""
+    x = node.operand(0)
     alpha = float(node.attributes.get("alpha", 1.0))
-    return [node.one(SiluOp) if alpha == 1.0 else node.emit(SwishOp, node.operand(0), alpha=alpha)]
+    return [node.emit(SiluOp, x) if alpha == 1.0 else node.emit(SwishOp, x, alpha=alpha)]
+
+
+def swiglu(node: Node) -> Sequence[Value]:
+    """The gate's x·sigmoid(α·x), times the other input."""
+    return [node.emit(MulOp, swish(node)[0], node.operand(1))]
 
 
 ELEMENTWISE: Mapping[str, Expansion] = {
@@ -207,6 +213,7 @@ ELEMENTWISE: Mapping[str, Expansion] = {
     "PRelu": prelu,
     "Pow": power,
     "Sum": variadic(AddOp),
+    "SwiGLU": swiglu,
     "Swish": swish,
 }
 """By operator."""

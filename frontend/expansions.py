@@ -22,8 +22,10 @@ from .quantization import (
     qlinear_matmul,
     quantize_linear,
 )
-from .reductions import REDUCTIONS, group_norm, hardmax, layer_norm
+from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm
 from .resizing import resize
+from .sampling import deform_conv, max_pool
+from .spectral import dft, stft
 from .stateful import causal_conv, linear_attention
 
 Expansion = Callable[[Node], Sequence[Value]]
@@ -94,8 +96,11 @@ EXPANSIONS: Mapping[str, Expansion] = {
     **ELEMENTWISE,
     **INDEXED,
     "Attention": attention,
+    "BatchNormalization": batch_norm,
     "CausalConvWithState": causal_conv,
     "ConvInteger": conv_integer,
+    "DFT": dft,
+    "DeformConv": deform_conv,
     "DequantizeLinear": dequantize_linear,
     "Dropout": dropout,
     "DynamicQuantizeLinear": dynamic_quantize_linear,
@@ -107,12 +112,14 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "LayerNormalization": layer_norm,
     "LinearAttention": linear_attention,
     "MatMulInteger": matmul_integer,
+    "MaxPool": max_pool,
     "NegativeLogLikelihoodLoss": negative_log_likelihood,
     "QLinearConv": qlinear_conv,
     "QLinearMatMul": qlinear_matmul,
     "QuantizeLinear": quantize_linear,
     "Resize": resize,
     "RotaryEmbedding": rotary_embedding,
+    "STFT": stft,
     "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,

@@ -49,7 +49,7 @@ BOUNDED = CONTRACTIONS | {
 """Safe ops: their results fit the low type whatever comes in."""
 WIDENING = frozenset(
     {
-        *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum"),
+        *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum", "graph.cumprod"),
         *("graph.reduce_sum", "graph.reduce_prod", "graph.reduce_l1", "graph.reduce_sum_square"),
         "graph.dynamic_scale",
     }
