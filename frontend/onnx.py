@@ -7,7 +7,7 @@ left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from .model_file import Array, Source, read_model, to_array
 from .node import Node, Value, size_of
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
+from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
 
@@ -47,7 +48,10 @@ TABLE: Mapping[str, Forms] = {
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
 
-SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, "If"}
+UNROLLED: Mapping[str, Callable[[Node, Body], Results]] = {"Loop": loop, "Scan": scan}
+"""Operators whose steps are written out."""
+
+SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"}
 
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
@@ -82,7 +86,7 @@ def import_onnx(
 
 def supported() -> Mapping[str, str]:
     """ONNX operators that can be imported, each with the opsets from which on (or between which) it is."""
-    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, "If"), "1 …")
+    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"), "1 …")
     for name, forms in TABLE.items():
         rows[name] = ", ".join(f"{since} … {until or ''}".strip() for since, until, _ in forms)
     return dict(sorted(rows.items()))
@@ -225,6 +229,8 @@ class _Import:
             check_node(node.proto, node.opset)
         if node.operator == "If" and node.proto.domain in ("", "ai.onnx"):
             return self._branch(node)
+        if node.operator in UNROLLED and node.proto.domain in ("", "ai.onnx"):
+            return UNROLLED[node.operator](node, lambda graph, inputs: self._inside(node, graph, inputs))
         found = _known_outputs(node)
         if found is not None:
             return found
@@ -236,16 +242,21 @@ class _Import:
         return results
 
     def _branch(self, node: Node) -> Sequence[Value | None]:
-        """The outputs of the branch that an If takes; its names are its own, and it sees those around it."""
+        """The outputs of the branch that an If takes."""
         condition = node.given(0)
         if isinstance(condition, SSAValue):
             raise InferError("the condition of If is known when the model is imported (found one that is computed)")
         if condition.size != 1:
             raise InferError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
         graph = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        return self._inside(node, graph, [])
+
+    def _inside(self, node: Node, graph: onnx.GraphProto, inputs: Sequence[Value]) -> Sequence[Value | None]:
+        """The outputs of a graph that a node holds; its names are its own, and it sees those around it."""
         outside = self._values, self._initializers, self._makers, self._used
         own = {tensor.name: tensor for tensor in graph.initializer}
         self._values = {name: value for name, value in self._values.items() if name not in own}
+        self._values |= {info.name: value for info, value in zip(graph.input, inputs, strict=True)}
         self._initializers, self._makers = self._initializers | own, {}
         self._used = self._used | _names_used(graph)
         try:
@@ -298,7 +309,7 @@ def _known_outputs(node: Node) -> Sequence[Array] | None:
 def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     """Raises `InferError` unless some op stands for the operator."""
     name, domain = proto.op_type, proto.domain or "ai.onnx"
-    if domain == "ai.onnx" and (name in EXPANSIONS or name in KNOWN_ONLY or name == "If" or _class(name, opset)):
+    if domain == "ai.onnx" and (name in SUPPORTED - TABLE.keys() or name in EXPANSIONS or _class(name, opset)):
         return
     opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
     rule = f"{name} is supported in opsets {opsets}" if opsets and domain == "ai.onnx" else f"{name} is not supported"

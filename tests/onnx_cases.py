@@ -3,8 +3,9 @@
     python tests/onnx_cases.py                 # all of them, and docs/conformance.md anew (minutes)
     python tests/onnx_cases.py Softmax Conv    # those of some operators, a line each
 
-Many cases give shapes, axes and the like as inputs. A case is tried as it stands; then with its integers, then with
-all inputs but the first as constants; last with all of them, for operators that make something of sizes.
+Many cases give shapes, axes and the like as inputs. A case is tried as it stands; then with its integers, without and
+with the first input, then with all inputs but the first as constants; last with all of them, for operators that make
+something of sizes.
 """
 
 import signal
@@ -98,6 +99,7 @@ def forms(
     for name, left in (
         ("", list(range(len(inputs)))),
         ("integers", integers),
+        ("all integers", [i for i, array in enumerate(inputs) if array.dtype not in (np.int64, np.bool_)]),
         ("all but the first", [0]),
         ("all", []),
     ):
