@@ -4,13 +4,14 @@ pytest tests/conformance_test.py -k Softmax
 """
 
 import pytest
-from onnx_cases import PAGE, cases, judge, notes, row, rows
+from onnx_cases import FUNCTION, PAGE, cases, judge, notes, row, rows
 
 pytestmark = pytest.mark.xdist_group("conformance")  # one process makes the cases, which takes seconds
 OPERATORS = [name for name in rows() if name not in ("operator", "---", "all")]
+ONCE = [pytest.param(name, marks=pytest.mark.slow if name.endswith(FUNCTION) else ()) for name in OPERATORS]
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", ONCE)
 def test_the_cases_of_an_operator_end_as_the_page_says(operator: str) -> None:
     verdicts = [judge(operator, case) for case in cases()[operator]]
     assert [v for v in verdicts if v.state in ("wrong", "crash")] == []
