@@ -14,7 +14,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.elementwise import WhereOp
 from ..dialects.graph.gather import GatherOp
-from ..dialects.graph.op import FLOATS, InferError, element, f32, i1, shape
+from ..dialects.graph.op import FLOATS, InferError, broadcast_shapes, element, f32, i1, shape
 from ..dialects.graph.reduce import ReduceMaxOp, SoftmaxOp
 from ..dialects.graph.views import ConcatOp, ReshapeOp, SliceOp, TransposeOp
 from .movement import framed, repeat
@@ -101,6 +101,8 @@ def _weights(
         scaled = node.emit(MulOp, scores, _number(node, 1 / cap), element=f32)
         scores = node.emit(MulOp, node.emit(TanhOp, scaled, element=f32), _number(node, cap), element=f32)
     stages[QK_CAPPED] = scores
+    if bias is not None and broadcast_shapes(shape(bias), shape(scores)) != shape(scores):
+        raise InferError(f"a mask broadcasts to the scores, {list(shape(scores))} (found {bias.type})")
     biased = scores if bias is None else node.emit(AddOp, scores, bias, element=f32)
     stages[QK_BIASED] = biased
     if nothing is not None:  # scores of a query without keys are finite, so that no NaN is counted

@@ -105,7 +105,7 @@ class GridSampleOp(GraphOp):
         if low <= place <= high or text(self.properties, "padding") == "zeros":
             return place
         if text(self.properties, "padding") == "border":
-            return min(max(place, 0), extent - 1)
+            return place if text(self.properties, "mode") == "cubic" else min(max(place, 0), extent - 1)
         if low == high:
             return low
         turn, rest = divmod(low - place if place < low else place - high, high - low)
@@ -176,8 +176,9 @@ class GridSampleOp(GraphOp):
             t = emit(FmodOp, t, width, element=f32)
             t = emit(MinOp, t, emit(SubOp, width, t, element=f32), element=f32)
             return emit(AffineOp, t, scale=1.0, shift=low, element=f32)
-        held = emit(ClipOp, place, lo=0.0, hi=extent - 1.0, element=f32)
-        return emit(WhereOp, self._between(emit, place, low, high), place, held, element=f32)
+        if text(self.properties, "mode") == "cubic":
+            return place  # only its taps are held
+        return emit(ClipOp, place, lo=0.0, hi=extent - 1.0, element=f32)
 
     def _is_inside(self, emit: Emit, index: SSAValue, extent: int) -> SSAValue | None:
         if text(self.properties, "padding") != "zeros":
