@@ -25,7 +25,7 @@ from ..dialects.graph.composites import GeluTanhOp, SwishOp
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
-from ..dialects.graph.op import FLOATS, GraphOp, InferError, element, f32, i32, i64, u8
+from ..dialects.graph.op import BORDER, FLOATS, GraphOp, InferError, element, f32, i32, u8
 from .inputs import ELEMENTS
 from .node import Node, Value
 
@@ -34,12 +34,12 @@ Expansion = Callable[[Node], Sequence[Value]]
 
 # conversions ----------------------------------------------------------------------------------------------------------
 def cast(node: Node) -> Sequence[Value]:
-    """A change of element type; i64 inside a graph is i32."""
+    """A change of element type; those of the border are i32 inside a graph."""
     target = ELEMENTS.get(node.attributes["to"])
     if target is None:
         found = onnx.TensorProto.DataType.Name(node.attributes["to"])
         raise InferError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {found})")
-    return [converted(node, node.operand(0), i32 if target == i64 else target)]
+    return [converted(node, node.operand(0), i32 if target in BORDER else target)]
 
 
 def cast_like(node: Node) -> Sequence[Value]:
@@ -50,7 +50,7 @@ def cast_like(node: Node) -> Sequence[Value]:
     target = CONSTANTS.get(like.dtype)
     if target is None:
         raise InferError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")
-    return [converted(node, node.operand(0), i32 if target == i64 else target)]
+    return [converted(node, node.operand(0), i32 if target in BORDER else target)]
 
 
 def converted(node: Node, x: SSAValue, target: Attribute) -> SSAValue:

@@ -112,6 +112,8 @@ def max_unpool(node: Node) -> Sequence[Value]:
     n, channels, *space = shape(x)
     kernel = node.attributes["kernel_shape"]
     rank = len(kernel)
+    if rank != len(space):
+        raise InferError(f"there is a number of taps for each of {len(space)} axes (found {kernel})")
     strides, pads = node.attributes.get("strides", [1] * rank), node.attributes.get("pads", [0] * 2 * rank)
     inferred = [(space[i] - 1) * strides[i] + kernel[i] - pads[i] - pads[i + rank] for i in range(rank)]
     given = node.known(2)

@@ -22,7 +22,7 @@ from ..dialects.graph import OPERATORS
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import GraphOp, InferError, element, i32, i64
+from ..dialects.graph.op import BORDER, GraphOp, InferError, element, i16, i32, u16
 from ..dialects.weights import WeightStore
 from .builder import GraphBuilder
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
@@ -33,6 +33,7 @@ from .model_file import Array, Source, read_model, to_array
 from .node import Node, Value, size_of
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
+from .sixteen import tagged
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
@@ -128,6 +129,8 @@ class _Import:
         self._values: dict[str, Value | None] = {}
         """None stands for a value whose node has a problem: what depends on it is not checked further."""
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._tags: dict[SSAValue, np.dtype[Any]] = {}
+        """The types of integers of 16 bits, which are i32."""
         self._names: set[str] = set()
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
@@ -135,16 +138,18 @@ class _Import:
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, name: str, shape: Sequence[int], kind: Any) -> None:
-        """An argument; integers of 64 bits are narrowed right behind it, and one without elements is known."""
+        """An argument; integers of the border are i32 right behind it, and one without elements is known."""
         value = self.builder.input(name, shape, kind)
         if 0 in shape:
             self._values[name] = np.zeros(shape, NUMPY[kind])
             return
         with self.builder.at(name):
-            self._values[name] = self.builder(CastOp, value, element=i32) if kind == i64 else value
+            self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
+        if kind in (i16, u16):
+            self._tags[inner] = NUMPY[kind]
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
-        """The results; what the model declares as 64 bits is widened right before them."""
+        """The results; integers of the border get their type right before them."""
         for info in outputs:
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
@@ -161,8 +166,8 @@ class _Import:
             if value.size == 0 and declared in ELEMENTS:
                 value = value.astype(NUMPY[ELEMENTS[declared]])
             return self.builder.insert(constant(value, self.builder.weights)).results[0]
-        if ELEMENTS.get(declared) == i64 and element(value) == i32:
-            return self.builder(CastOp, value, element=i64)
+        if ELEMENTS.get(declared) in BORDER and element(value) == i32:
+            return self.builder(CastOp, value, element=ELEMENTS[declared])
         return value
 
     def _value(self, name: str, user: str) -> Value | None:
@@ -191,7 +196,7 @@ class _Import:
                 self.problems += self._unsupported_inside(proto)
             else:
                 with self.builder.at(name):
-                    outputs = self._import(node)
+                    outputs = tagged(node, self._import(node), self._tags)
         except InferError as error:
             self.problems.append(f"{name}: {error}; {_advice(proto)}")
             self.problems += self._unsupported_inside(proto)
