@@ -22,9 +22,10 @@ from ..dialects.graph.arithmetic import (
     XorOp,
 )
 from ..dialects.graph.composites import GeluTanhOp, SwishOp
+from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
-from ..dialects.graph.op import FLOATS, GraphOp, InferError, element, f32, i32, i64, u8
+from ..dialects.graph.op import BORDER, FLOATS, GraphOp, InferError, element, f32, i32, u8
 from .inputs import ELEMENTS
 from .node import Node, Value
 
@@ -33,17 +34,23 @@ Expansion = Callable[[Node], Sequence[Value]]
 
 # conversions ----------------------------------------------------------------------------------------------------------
 def cast(node: Node) -> Sequence[Value]:
-    """A change of element type; i64 inside a graph is i32."""
+    """A change of element type; those of the border are i32 inside a graph."""
     target = ELEMENTS.get(node.attributes["to"])
     if target is None:
         found = onnx.TensorProto.DataType.Name(node.attributes["to"])
         raise InferError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {found})")
-    return [converted(node, node.operand(0), i32 if target == i64 else target)]
+    return [converted(node, node.operand(0), i32 if target in BORDER else target)]
 
 
 def cast_like(node: Node) -> Sequence[Value]:
     """To the element type of the second input."""
-    return [converted(node, node.operand(0), element(node.operand(1)))]
+    like = node.given(1)
+    if isinstance(like, SSAValue):
+        return [converted(node, node.operand(0), element(like))]
+    target = CONSTANTS.get(like.dtype)
+    if target is None:
+        raise InferError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")
+    return [converted(node, node.operand(0), i32 if target in BORDER else target)]
 
 
 def converted(node: Node, x: SSAValue, target: Attribute) -> SSAValue:
@@ -179,10 +186,16 @@ def gelu(node: Node) -> Sequence[Value]:
     return [node.one(GeluOp)]
 
 
-def swish(node: Node) -> Sequence[Value]:
+def swish(node: Node) -> Sequence[SSAValue]:
     """x·sigmoid(α·x)."""
+    x = node.operand(0)
     alpha = float(node.attributes.get("alpha", 1.0))
-    return [node.one(SiluOp) if alpha == 1.0 else node.emit(SwishOp, node.operand(0), alpha=alpha)]
+    return [node.emit(SiluOp, x) if alpha == 1.0 else node.emit(SwishOp, x, alpha=alpha)]
+
+
+def swiglu(node: Node) -> Sequence[Value]:
+    """The gate's x·sigmoid(α·x), times the other input."""
+    return [node.emit(MulOp, swish(node)[0], node.operand(1))]
 
 
 ELEMENTWISE: Mapping[str, Expansion] = {
@@ -200,6 +213,7 @@ ELEMENTWISE: Mapping[str, Expansion] = {
     "PRelu": prelu,
     "Pow": power,
     "Sum": variadic(AddOp),
+    "SwiGLU": swiglu,
     "Swish": swish,
 }
 """By operator."""

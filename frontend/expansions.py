@@ -7,13 +7,26 @@ import numpy as np
 
 from ..dialects.graph.op import InferError
 from ..dialects.graph.views import ReshapeOp, normal_axis
+from .attention import attention, rotary_embedding
 from .einsum import einsum
 from .elementwise import ELEMENTWISE
+from .indexed import INDEXED
 from .integer_products import conv_integer, matmul_integer
+from .losses import negative_log_likelihood, softmax_cross_entropy
 from .movement import MOVEMENT
 from .node import Node, Value, size_of
-from .reductions import REDUCTIONS, group_norm, hardmax, layer_norm
+from .quantization import (
+    dequantize_linear,
+    dynamic_quantize_linear,
+    qlinear_conv,
+    qlinear_matmul,
+    quantize_linear,
+)
+from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm
 from .resizing import resize
+from .sampling import deform_conv, max_pool
+from .spectral import dft, stft
+from .stateful import causal_conv, linear_attention
 
 Expansion = Callable[[Node], Sequence[Value]]
 
@@ -81,16 +94,33 @@ EXPANSIONS: Mapping[str, Expansion] = {
     **REDUCTIONS,
     **MOVEMENT,
     **ELEMENTWISE,
+    **INDEXED,
+    "Attention": attention,
+    "BatchNormalization": batch_norm,
+    "CausalConvWithState": causal_conv,
     "ConvInteger": conv_integer,
+    "DFT": dft,
+    "DeformConv": deform_conv,
+    "DequantizeLinear": dequantize_linear,
     "Dropout": dropout,
+    "DynamicQuantizeLinear": dynamic_quantize_linear,
     "Einsum": einsum,
     "Flatten": flatten,
     "GroupNormalization": group_norm,
     "Hardmax": hardmax,
     "Identity": identity,
     "LayerNormalization": layer_norm,
+    "LinearAttention": linear_attention,
     "MatMulInteger": matmul_integer,
+    "MaxPool": max_pool,
+    "NegativeLogLikelihoodLoss": negative_log_likelihood,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
+    "QuantizeLinear": quantize_linear,
     "Resize": resize,
+    "RotaryEmbedding": rotary_embedding,
+    "STFT": stft,
+    "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,
     "Upsample": resize,

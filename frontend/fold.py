@@ -139,7 +139,7 @@ RULES: Mapping[str, Fold] = {
     "Gather": lambda attributes, inputs, opset: np.take(*_known(inputs), axis=attributes.get("axis", 0)),
     "Identity": _numpy(lambda x: x),
     "Mul": _numpy(np.multiply),
-    "Range": _numpy(lambda start, stop, step: np.arange(start, stop, step, dtype=start.dtype)),
+    "Range": _numpy(lambda *limits: np.arange(*(limit.reshape(-1)[0] for limit in limits), dtype=limits[0].dtype)),
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": lambda attributes, inputs, opset: (

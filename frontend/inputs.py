@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 from xdsl.ir import Attribute
 
-from ..dialects.graph.op import bf16, f16, f32, i1, i8, i32, i64, u8
+from ..dialects.graph.op import bf16, f16, f32, i1, i8, i16, i32, i64, u8, u16
 
 ELEMENTS: Mapping[int, Attribute] = {
     TensorProto.FLOAT: f32,
@@ -19,9 +19,11 @@ ELEMENTS: Mapping[int, Attribute] = {
     TensorProto.UINT8: u8,
     TensorProto.INT32: i32,
     TensorProto.INT64: i64,
+    TensorProto.INT16: i16,
+    TensorProto.UINT16: u16,
     TensorProto.BOOL: i1,
 }
-"""The element type of each ONNX type; `i64` stands at the border only."""
+"""The element type of each ONNX type; `i64`, `i16` and `u16` stand at the border only."""
 
 MOST_ELEMENTS = 2**40
 """Of one input: more than any device holds, and few enough for all arithmetic on sizes."""

@@ -25,11 +25,20 @@ from .node import Node, Value, size_of
 SIGN = 128
 
 
+Places = tuple[int, int]
+"""Which inputs of a node are an operand and its zero point."""
+
+
 def matmul_integer(node: Node) -> Sequence[Value]:
-    """A product of bytes less their zero points: one of a, or one per row; one of b, or one per column."""
-    size = [size_of(node.given(index)) for index in range(2)]
-    a, za = _operand(node, 0, 2)
-    b, zb = _operand(node, 1, 3)
+    """A product of bytes less their zero points."""
+    return [matmul_bytes(node, (0, 2), (1, 3))]
+
+
+def matmul_bytes(node: Node, left: Places, right: Places) -> SSAValue:
+    """The product, i32; there is one zero point of a, or one per row; one of b, or one per column."""
+    size = [size_of(node.given(index)) for index, _ in (left, right)]
+    a, za = _operand(node, *left)
+    b, zb = _operand(node, *right)
     a = a if len(size[0]) > 1 else node.emit(ReshapeOp, a, shape=[1, *size[0]])
     b = b if len(size[1]) > 1 else node.emit(ReshapeOp, b, shape=[*size[1], 1])
     y = node.emit(MatMulOp, a, b)
@@ -46,13 +55,18 @@ def matmul_integer(node: Node) -> Sequence[Value]:
         *(shape(y)[-2:-1] if len(size[0]) > 1 else ()),
         *(shape(y)[-1:] if len(size[1]) > 1 else ()),
     ]
-    return [y if shape(y) == tuple(target) else node.emit(ReshapeOp, y, shape=target)]
+    return y if shape(y) == tuple(target) else node.emit(ReshapeOp, y, shape=target)
 
 
 def conv_integer(node: Node) -> Sequence[Value]:
-    """A convolution of bytes less their zero points: one of x, which padding has too; one of w, or one per output."""
-    x, zx = _operand(node, 0, 2)
-    w, zw = _operand(node, 1, 3)
+    """A convolution of bytes less their zero points."""
+    return [conv_bytes(node, (0, 2), (1, 3))]
+
+
+def conv_bytes(node: Node, image: Places, kernel: Places) -> SSAValue:
+    """The convolution, i32: one zero point of x, which padding has too; one of w, or one per output."""
+    x, zx = _operand(node, *image)
+    w, zw = _operand(node, *kernel)
     given, rank = window_from_onnx(node.attributes), len(shape(x)) - 2
     window = normal_window(shape(x)[2:], ints(given, "kernel", shape(w)[2:]), given)
     if zx is not None and any(pads := ints(window, "pads")):
@@ -73,7 +87,7 @@ def conv_integer(node: Node) -> Sequence[Value]:
         if shape(zw) not in ((), (1,)):
             zw = node.emit(ReshapeOp, zw, shape=[-1, *[1] * rank])
         y = node.emit(SubOp, y, node.emit(MulOp, zw, taps))
-    return [y]
+    return y
 
 
 def _operand(node: Node, index: int, zero_index: int) -> tuple[SSAValue, SSAValue | None]:

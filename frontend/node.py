@@ -90,6 +90,8 @@ def narrowed(array: Array) -> Array:
         if array.size and (array.min() < INT32.min or array.max() > INT32.max):
             raise InferError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
         return array.astype(np.int32)
+    if array.dtype.name in ("int16", "uint16"):
+        array = array.astype(np.int32)
     if array.dtype not in ELEMENTS:
         raise InferError(f"values hold f32, f16, bf16, i32, i8, ui8 or truth values (found {array.dtype})")
     if array.size == 0:

@@ -7,7 +7,7 @@ left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ..dialects.graph import OPERATORS
+from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import GraphOp, InferError, element, i32, i64
+from ..dialects.graph.op import BORDER, GraphOp, InferError, element, i16, i32, u16
 from ..dialects.weights import WeightStore
 from .builder import GraphBuilder
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
@@ -32,6 +33,8 @@ from .model_file import Array, Source, read_model, to_array
 from .node import Node, Value, size_of
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
+from .sixteen import tagged
+from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
 
@@ -46,7 +49,10 @@ TABLE: Mapping[str, Forms] = {
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
 
-SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, "If"}
+UNROLLED: Mapping[str, Callable[[Node, Body], Results]] = {"Loop": loop, "Scan": scan}
+"""Operators whose steps are written out."""
+
+SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"}
 
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
@@ -81,7 +87,7 @@ def import_onnx(
 
 def supported() -> Mapping[str, str]:
     """ONNX operators that can be imported, each with the opsets from which on (or between which) it is."""
-    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, "If"), "1 …")
+    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"), "1 …")
     for name, forms in TABLE.items():
         rows[name] = ", ".join(f"{since} … {until or ''}".strip() for since, until, _ in forms)
     return dict(sorted(rows.items()))
@@ -123,6 +129,8 @@ class _Import:
         self._values: dict[str, Value | None] = {}
         """None stands for a value whose node has a problem: what depends on it is not checked further."""
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._tags: dict[SSAValue, np.dtype[Any]] = {}
+        """The types of integers of 16 bits, which are i32."""
         self._names: set[str] = set()
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
@@ -130,19 +138,25 @@ class _Import:
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, name: str, shape: Sequence[int], kind: Any) -> None:
-        """An argument; integers of 64 bits are narrowed right behind it, and one without elements is known."""
+        """An argument; integers of the border are i32 right behind it, and one without elements is known."""
         value = self.builder.input(name, shape, kind)
         if 0 in shape:
             self._values[name] = np.zeros(shape, NUMPY[kind])
             return
         with self.builder.at(name):
-            self._values[name] = self.builder(CastOp, value, element=i32) if kind == i64 else value
+            self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
+        if kind in (i16, u16):
+            self._tags[inner] = NUMPY[kind]
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
-        """The results; what the model declares as 64 bits is widened right before them."""
+        """The results; integers of the border get their type right before them."""
         for info in outputs:
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
+                continue
+            if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
+                rule = "outputs hold f32, f16, bf16, integers or truth values"
+                self.problems.append(f"{info.name}: {rule} (found {value.dtype}); convert the model")
                 continue
             with self.builder.at(info.name):
                 self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
@@ -152,8 +166,8 @@ class _Import:
             if value.size == 0 and declared in ELEMENTS:
                 value = value.astype(NUMPY[ELEMENTS[declared]])
             return self.builder.insert(constant(value, self.builder.weights)).results[0]
-        if ELEMENTS.get(declared) == i64 and element(value) == i32:
-            return self.builder(CastOp, value, element=i64)
+        if ELEMENTS.get(declared) in BORDER and element(value) == i32:
+            return self.builder(CastOp, value, element=ELEMENTS[declared])
         return value
 
     def _value(self, name: str, user: str) -> Value | None:
@@ -182,7 +196,7 @@ class _Import:
                 self.problems += self._unsupported_inside(proto)
             else:
                 with self.builder.at(name):
-                    outputs = self._import(node)
+                    outputs = tagged(node, self._import(node), self._tags)
         except InferError as error:
             self.problems.append(f"{name}: {error}; {_advice(proto)}")
             self.problems += self._unsupported_inside(proto)
@@ -220,6 +234,8 @@ class _Import:
             check_node(node.proto, node.opset)
         if node.operator == "If" and node.proto.domain in ("", "ai.onnx"):
             return self._branch(node)
+        if node.operator in UNROLLED and node.proto.domain in ("", "ai.onnx"):
+            return UNROLLED[node.operator](node, lambda graph, inputs: self._inside(node, graph, inputs))
         found = _known_outputs(node)
         if found is not None:
             return found
@@ -231,16 +247,21 @@ class _Import:
         return results
 
     def _branch(self, node: Node) -> Sequence[Value | None]:
-        """The outputs of the branch that an If takes; its names are its own, and it sees those around it."""
+        """The outputs of the branch that an If takes."""
         condition = node.given(0)
         if isinstance(condition, SSAValue):
             raise InferError("the condition of If is known when the model is imported (found one that is computed)")
         if condition.size != 1:
             raise InferError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
         graph = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        return self._inside(node, graph, [])
+
+    def _inside(self, node: Node, graph: onnx.GraphProto, inputs: Sequence[Value]) -> Sequence[Value | None]:
+        """The outputs of a graph that a node holds; its names are its own, and it sees those around it."""
         outside = self._values, self._initializers, self._makers, self._used
         own = {tensor.name: tensor for tensor in graph.initializer}
         self._values = {name: value for name, value in self._values.items() if name not in own}
+        self._values |= {info.name: value for info, value in zip(graph.input, inputs, strict=True)}
         self._initializers, self._makers = self._initializers | own, {}
         self._used = self._used | _names_used(graph)
         try:
@@ -293,7 +314,7 @@ def _known_outputs(node: Node) -> Sequence[Array] | None:
 def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     """Raises `InferError` unless some op stands for the operator."""
     name, domain = proto.op_type, proto.domain or "ai.onnx"
-    if domain == "ai.onnx" and (name in EXPANSIONS or name in KNOWN_ONLY or name == "If" or _class(name, opset)):
+    if domain == "ai.onnx" and (name in SUPPORTED - TABLE.keys() or name in EXPANSIONS or _class(name, opset)):
         return
     opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
     rule = f"{name} is supported in opsets {opsets}" if opsets and domain == "ai.onnx" else f"{name} is not supported"

@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from ..dialects.graph.activations import AbsOp, LogOp, ReciprocalOp, SqrtOp
 from ..dialects.graph.arithmetic import AddOp, EqOp, MulOp, SubOp
 from ..dialects.graph.elementwise import CastOp, WhereOp
-from ..dialects.graph.norm import GroupNormOp, LayerNormOp
+from ..dialects.graph.norm import BatchNormOp, GroupNormOp, LayerNormOp
 from ..dialects.graph.op import InferError, element, f32, i1, shape, u8
 from ..dialects.graph.properties import integer, number
 from ..dialects.graph.reduce import (
@@ -89,6 +90,28 @@ def layer_norm(node: Node) -> Sequence[Value]:
     variance = node.emit(ReduceMeanOp, squares, element=f32, axes=axes, keepdims=True)
     shifted = node.emit(AddOp, variance, node.builder.constant(np.array(epsilon, np.float32)), element=f32)
     return [y, mean, node.emit(ReciprocalOp, node.emit(SqrtOp, shifted))]
+
+
+def batch_norm(node: Node) -> Sequence[Value]:
+    """That of inference; in training mode by the batch's own mean and variance, which move the running ones."""
+    if not node.attributes.get("training_mode", 0):
+        return [node.one(BatchNormOp)]
+    x, epsilon = node.operand(0), float(node.attributes.get("epsilon", 1e-5))
+    axes = [axis for axis in range(len(shape(x))) if axis != 1]
+    mean = node.emit(ReduceMeanOp, x, element=f32, axes=axes, keepdims=True)
+    centred = node.emit(SubOp, x, mean, element=f32)
+    variance = node.emit(ReduceMeanOp, node.emit(MulOp, centred, centred, element=f32), axes=axes, element=f32)
+    mean = node.emit(ReshapeOp, mean, shape=[shape(x)[1]])
+    y = node.emit(BatchNormOp, x, node.operand(1), node.operand(2), mean, variance, epsilon=epsilon)
+    return [y, *(_moving(node, index, own) for index, own in ((3, mean), (4, variance)))]
+
+
+def _moving(node: Node, index: int, own: SSAValue) -> SSAValue:
+    """What was known, by the momentum, and what is new."""
+    momentum, before = float(node.attributes.get("momentum", 0.9)), node.operand(index)
+    old = node.emit(MulOp, before, node.builder.constant(np.array(momentum, np.float32)), element=f32)
+    new = node.emit(MulOp, own, node.builder.constant(np.array(1 - momentum, np.float32)), element=f32)
+    return node.emit(AddOp, old, new, element=element(before))
 
 
 def group_norm(node: Node) -> Sequence[Value]:

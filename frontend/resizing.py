@@ -39,8 +39,6 @@ def resize(node: Node) -> Sequence[Value]:
     if node.operator == "Upsample" or node.opset < 11:
         downward = "simple"
         attributes |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": downward}
-    if attributes.get("antialias", 0):
-        raise InferError("Resize takes elements as they are (found antialias = 1)")
     mode = attributes.get("mode", "nearest")
     x = node.operand(0)
     if mode not in ("nearest", "linear", "bilinear", "cubic"):
@@ -60,7 +58,10 @@ def resize(node: Node) -> Sequence[Value]:
         if mode == "nearest":
             x = take(node, x, axis.place, nearest(places, axis, attributes).tolist())
             continue
-        indices, weights = cubic(places, axis, attributes) if mode == "cubic" else linear(places, axis)
+        if attributes.get("antialias", 0) and axis.scale < 1:
+            indices, weights = antialiased(places, axis, attributes)
+        else:
+            indices, weights = cubic(places, axis, attributes) if mode == "cubic" else linear(places, axis)
         tables = (node.materialize(indices.astype(np.int32)), node.materialize(weights.astype(np.float32)))
         x = node.emit(ResampleOp, x, *tables, axis=axis.place)
     if outside.any():
@@ -187,12 +188,34 @@ def cubic(
     taps, weights = list[np.ndarray[Any, Any]](), list[np.ndarray[Any, Any]]()
     for tap in (-1, 0, 1, 2):
         d = np.abs(places - low - tap)
-        near = ((a + 2) * d - (a + 3)) * d * d + 1
-        far = ((d - 5) * d + 8) * d * a - 4 * a
-        weights.append(np.where(d <= 1, near, far))
+        weights.append(cubic_kernel(d, a))
         taps.append(low.astype(np.int64) + tap)
     indices, factors = np.stack(taps), np.stack(weights)
     if attributes.get("exclude_outside", 0):
         factors = np.where((indices < 0) | (indices >= axis.before), 0, factors)
         factors = factors / factors.sum(axis=0)
     return np.clip(indices, 0, axis.before - 1), factors
+
+
+def cubic_kernel(d: np.ndarray[Any, Any], a: np.float32) -> np.ndarray[Any, Any]:
+    """The weight at each distance up to 2."""
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((d - 5) * d + 8) * d * a - 4 * a
+    return np.where(d <= 1, near, far)
+
+
+def antialiased(
+    places: np.ndarray[Any, Any], axis: Axis, attributes: Mapping[str, Any]
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """All elements that a kernel as wide as the distance of two places meets, and their weights, whose sum is 1."""
+    wide, scale = (2 if attributes.get("mode") == "cubic" else 1), np.float32(axis.scale)
+    reach, low = math.ceil(wide / axis.scale), np.floor(places)
+    indices = low.astype(np.int64) + np.arange(-reach, reach + 1)[:, None]
+    d = np.abs(indices.astype(np.float32) - places) * scale
+    kernel = cubic_kernel(d, np.float32(attributes.get("cubic_coeff_a", -0.75))) if wide == 2 else _ONE - d
+    weights = np.where(d < wide, kernel, 0)
+    if attributes.get("exclude_outside", 0):
+        weights = np.where((indices < 0) | (indices >= axis.before), 0, weights)
+    used = weights.any(axis=1)
+    indices, weights = np.clip(indices[used], 0, axis.before - 1), weights[used]
+    return indices, weights / weights.sum(axis=0)

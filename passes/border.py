@@ -14,21 +14,20 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.graph.constants import ConstantOp, WeightOp, constant, constant_value
 from ..dialects.graph.elementwise import CastOp, CopyOp
-from ..dialects.graph.op import GraphOp, dtype_name, element, i32, i64, shape
+from ..dialects.graph.op import BORDER, GraphOp, dtype_name, element, i32, shape
 from ..dialects.graph.views import ViewOp
 from ..dialects.weights import WeightStore
 from .context import compile_context
 
 INPUTS, OUTPUTS = "input_borders", "output_borders"
-"""Attributes of `main`: for each input, each output the element type that callers see, as in docs/numerics.md, and
-`i64`."""
+"""Attributes of `main`: for each input, each output the element type that callers see."""
 
 
 @dataclass(frozen=True)
 class Border(ModulePass):
-    """64-bit integers stop at the border: inside, an input or output of i64 is i32, which the runtime converts with a
-    check of the range. An output that is a constant is copied, so that every output has a place of its own; one without
-    elements needs none.
+    """Integers of 64 and of 16 bits stop at the border: inside, an input or output of i64 is i32, which the runtime
+    converts with a check of the range. An output that is a constant is copied, so that every output has a place of its
+    own; one without elements needs none.
 
         func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
           %0 = graph.cast %x : (tensor<4xi64>) -> tensor<4xi32>
@@ -61,7 +60,7 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
     main.attributes[INPUTS] = _names(block.args)
     main.attributes[OUTPUTS] = _names(last.operands)
     for argument in list(block.args):
-        if element(argument) == i64:
+        if element(argument) in BORDER:
             value = Rewriter.replace_value_with_new_type(argument, TensorType(i32, shape(argument)))
             for use in list(value.uses):
                 if isinstance(use.operation, CastOp) and element(use.operation.result) == i32:
@@ -79,7 +78,7 @@ def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAVal
     """What is returned in place of `value`."""
     value = _narrow_views(value, last)
     owner = value.owner
-    if isinstance(owner, CastOp) and element(value) == i64:
+    if isinstance(owner, CastOp) and element(value) in BORDER:
         value, cast = owner.x, owner
         if sum(1 for _ in cast.result.uses) == 1:
             last.operands[list(last.operands).index(cast.result)] = value
@@ -89,7 +88,7 @@ def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAVal
     if isinstance(owner, (ConstantOp, WeightOp)):
         array = constant_value(value, weights)
         assert array is not None
-        made = constant(array.astype(np.int32) if element(value) == i64 else array, weights)
+        made = constant(array.astype(np.int32) if element(value) in BORDER else array, weights)
         copies = [CopyOp.build_op([made.result])] if array.size else []
         for op in (made, *copies):
             op.location = owner.location
@@ -99,18 +98,18 @@ def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAVal
 
 
 def _narrow_views(value: SSAValue, last: Operation) -> SSAValue:
-    """Views of a cast to i64 as the cast of the views."""
+    """Views of a cast to a type of the border as the cast of the views."""
     views: list[ViewOp] = []
     inner = value
     while isinstance(inner.owner, ViewOp) and len(inner.owner.operands) == 1:
         views.append(inner.owner)
         inner = inner.owner.operands[0]
-    if not views or not isinstance(inner.owner, CastOp) or element(value) != i64:
+    if not views or not isinstance(inner.owner, CastOp) or element(value) not in BORDER:
         return value
     cast, moved = inner.owner, inner.owner.x
     for view in reversed(views):
         moved = _insert(type(view).build_op([moved], view.properties), view, last)
-    wide = _insert(CastOp.build_op([moved], element=i64), cast, last)
+    wide = _insert(CastOp.build_op([moved], element=element(value)), cast, last)
     last.operands[list(last.operands).index(value)] = wide
     for op in (*views, cast):
         if not any(True for _ in op.results[0].uses):

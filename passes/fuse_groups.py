@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..dialects.graph.constants import ConstantOp
 from ..dialects.graph.elementwise import Elementwise
 from ..dialects.graph.op import GraphOp, shape
 from ..dialects.graph.properties import ints
@@ -19,6 +20,8 @@ from .values import users
 
 MOST_OPS = 64
 """Ops of one kernel; it bounds the search, real kernels have far fewer."""
+MOST_TENSORS = 24
+"""Operands and results of one kernel: a launch has registers for few more arguments, and coordinates take some."""
 
 
 @dataclass(eq=False)
@@ -106,6 +109,8 @@ def grow(seed: GraphOp, grouping: Grouping, fits: Fits) -> Iterator[list[GraphOp
             continue
         if any(v.owner not in inside and grouping.depends(v, inside) for v in op.operands):
             continue
+        if tensors([*ops, op]) > MOST_TENSORS:
+            continue
         inside.add(op)
         ops.append(op)
         _push_users(op, grouping, queue)
@@ -118,6 +123,14 @@ def _push_users(op: GraphOp, grouping: Grouping, queue: list[tuple[int, GraphOp]
             entry = (grouping.position[user], user)
             if entry not in queue:
                 heapq.heappush(queue, entry)  # pyright: ignore[reportArgumentType]
+
+
+def tensors(ops: Sequence[GraphOp]) -> int:
+    """Operands of a kernel of these ops, without constant numbers, and results."""
+    inside = set(ops)
+    outside = {v for op in ops for v in op.operands if v.owner not in inside}
+    numbers = {v for v in outside if isinstance(v.owner, ConstantOp) and all(size == 1 for size in shape(v))}
+    return len(outside - numbers) + outputs(ops)
 
 
 def outputs(ops: Sequence[GraphOp]) -> int:
@@ -257,7 +270,7 @@ def _makers(ops: Sequence[GraphOp], rows: Rows, grouping: Grouping) -> list[Grap
             op = operand.owner
             if not isinstance(op, GraphOp) or op in inside or not grouping.is_open(op) or not rows.fits(op, inside):
                 continue
-            if all(user in inside for user in users(operand)):
+            if all(user in inside for user in users(operand)) and tensors([*ops, *found, op]) <= MOST_TENSORS:
                 rows.joined(op)
                 inside.add(op)
                 found.append(op)

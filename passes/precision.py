@@ -37,6 +37,8 @@ RECURRENT = frozenset({"graph.lstm", "graph.gru", "graph.rnn"})
 """Their first three operands and their first result have the low type; biases and states are f32."""
 TABLES = frozenset({"graph.resample"})
 """They move elements like views, of their first operand."""
+EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize"})
+"""Their second operand, places or a scale, is f32."""
 BOUNDED = CONTRACTIONS | {
     *("graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid"),
     *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
@@ -47,8 +49,9 @@ BOUNDED = CONTRACTIONS | {
 """Safe ops: their results fit the low type whatever comes in."""
 WIDENING = frozenset(
     {
-        *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum"),
+        *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum", "graph.cumprod"),
         *("graph.reduce_sum", "graph.reduce_prod", "graph.reduce_l1", "graph.reduce_sum_square"),
+        "graph.dynamic_scale",
     }
 )
 """Their results may leave the low type's range though the operands are in it."""
@@ -156,6 +159,8 @@ class _Typing:
 
     def _type(self, op: GraphOp) -> None:
         floats = [result for result in op.results if element(result) in FLOATS]
+        if op.name in EXACT:
+            op.operands[1] = self._as(_before_cast(op.operands[1]), f32, op)
         if isinstance(op, CastOp) and floats:
             wide = self.low == f16 and element(op.x) in (i32, i64)  # an integer may be larger than f16 reaches
             self._set(op, f32 if wide else self.low, island=wide)

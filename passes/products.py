@@ -44,7 +44,7 @@ def plain_product(op: MatMulOp, rewriter: Rewriter) -> None:
 def _is_plain(a: Sequence[int], b: Sequence[int]) -> bool:
     if len(a) < 2 or len(b) < 2:
         return False
-    return math.prod(b[:-2]) == 1 or a[:-2] == b[:-2]
+    return (math.prod(b[:-2]) == 1 and len(b) <= len(a)) or a[:-2] == b[:-2]
 
 
 def _by_elements(op: MatMulOp, emit: Emit) -> SSAValue:

@@ -12,7 +12,8 @@
 | `recurrent.py`, `recurrence.py` | LSTM, GRU, RNN, and the primitive that runs their time steps |
 | `views.py` | what only moves elements |
 | `gather.py` | what moves elements to or from where an index tensor says |
-| `resize.py`, `scan.py` | resampling of an axis; running sums |
+| `resize.py`, `sample.py`, `scan.py` | resampling of an axis; samples at computed places; running sums |
+| `quantize.py` | between floats and the integers that stand for them |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
 | `syntax.py`, `properties.py`, `emit.py` | how an op reads, its properties in Python, how one decomposes |
@@ -32,10 +33,12 @@ from . import (
     gather,
     norm,
     pool,
+    quantize,
     recurrence,
     recurrent,
     reduce,
     resize,
+    sample,
     scan,
     structure,
     views,
@@ -48,7 +51,9 @@ FAMILIES = (
     views,
     gather,
     resize,
+    sample,
     scan,
+    quantize,
 )
 """The modules that hold operators, in the order of the documentation."""
 

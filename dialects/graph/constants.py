@@ -16,7 +16,7 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ..weights import WeightStore
-from .op import DTYPE_NAMES, Array, bf16, f16, f32, i1, i8, i32, i64, tensor, u8
+from .op import DTYPE_NAMES, Array, bf16, f16, f32, i1, i8, i16, i32, i64, tensor, u8, u16
 
 INLINE = 64
 """Most elements of a constant that stands in the text."""
@@ -29,6 +29,8 @@ NUMPY: dict[Attribute, np.dtype[Any]] = {
     i32: np.dtype(np.int32),
     i1: np.dtype(np.bool_),
     i64: np.dtype(np.int64),
+    i16: np.dtype(np.int16),
+    u16: np.dtype(np.uint16),
 }
 """numpy's type for each element type."""
 ELEMENTS = {kind: element for element, kind in NUMPY.items()}

@@ -15,7 +15,21 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from ...runtime.numerics.functions import FUNCTIONS
 from ..loops import LoopNest, Map, broadcast, identity
 from .constants import NUMPY
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, broadcast_shapes, element, i1, promote, shape
+from .op import (
+    FLOATS,
+    Array,
+    GraphOp,
+    InferError,
+    Onnx,
+    Tensor,
+    broadcast_shapes,
+    element,
+    i1,
+    i16,
+    promote,
+    shape,
+    u16,
+)
 from .properties import attributes, number
 
 
@@ -105,6 +119,11 @@ class CastOp(Unary):
     FUNCTION: ClassVar[str] = "copy"
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Cast", 6),)
     EXAMPLE: ClassVar[str] = "%1 = graph.cast %0 : (tensor<4xf32>) -> tensor<4xf16>"
+
+    def evaluate(self, *operands: Array) -> Array:
+        if {element(self.x), element(self.result)} & {i16, u16}:
+            return operands[0].astype(NUMPY[element(self.result)])  # integers alone: modulo 2ⁿ
+        return super().evaluate(*operands)
 
     def reference(self, x: Array) -> Array:
         target = NUMPY[self.result.type.element_type]  # pyright: ignore[reportAttributeAccessIssue]

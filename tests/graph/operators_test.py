@@ -16,7 +16,7 @@ from stepwell.runtime.numerics.functions import FUNCTIONS
 EXAMPLES = [kind.EXAMPLE for kind in (*OPERATORS, ConstantOp, WeightOp, KernelOp, LaunchOp)]
 NAMES = [kind.name for kind in OPERATORS]
 # Relative to the largest value of the result.
-TOLERANCE = {"f32": 2e-6, "f16": 1e-3, "bf16": 8e-3, "b8": 0}
+TOLERANCE = {"f32": 2e-6, "f16": 1e-3, "bf16": 8e-3, "b8": 0, "i8": 0, "u8": 0}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.partition(" = ")[2].split()[0])

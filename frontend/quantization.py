@@ -1,0 +1,117 @@
+"""QuantizeLinear and its kin: parameters of one tensor, of an axis or of blocks become operands that broadcast."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+from xdsl.ir import SSAValue
+
+from ..dialects.graph.arithmetic import AddOp, DivOp, MulOp
+from ..dialects.graph.elementwise import CastOp
+from ..dialects.graph.op import InferError, element, f32, shape
+from ..dialects.graph.quantize import BYTES, DequantizeOp, DynamicScaleOp, QuantizeOp, RequantizeOp
+from ..dialects.graph.views import ReshapeOp, SliceOp, normal_axis
+from .inputs import ELEMENTS
+from .integer_products import conv_bytes, matmul_bytes
+from .movement import repeat
+from .node import Node, Value
+
+
+def quantize_linear(node: Node) -> Sequence[Value]:
+    """Bytes of the zero point's type, or of `output_dtype`."""
+    x, scale = node.operand(0), _parameter(node, 1)
+    assert scale is not None
+    if node.attributes.get("precision", 0) not in (0, TensorProto.FLOAT):
+        raise InferError(f"the quotient is taken in f32 (found precision = {_type_name(node.attributes['precision'])})")
+    kind = ELEMENTS.get(node.attributes.get("output_dtype", 0) or TensorProto.UINT8)
+    zero = _parameter(node, 2)
+    if zero is None and kind not in BYTES:
+        raise InferError(f"results are i8 or ui8 (found output_dtype = {_type_name(node.attributes['output_dtype'])})")
+    return [node.emit(QuantizeOp, x, scale, zero, element=None if zero is not None else kind)]
+
+
+def dequantize_linear(node: Node) -> Sequence[Value]:
+    """Floats of the scale's type, or of `output_dtype`."""
+    scale, wanted = _parameter(node, 1), node.attributes.get("output_dtype", 0)
+    assert scale is not None
+    return [node.emit(DequantizeOp, node.operand(0), scale, _parameter(node, 2), element=ELEMENTS.get(wanted))]
+
+
+def dynamic_quantize_linear(node: Node) -> Sequence[Value]:
+    """Bytes, and the scale and zero point that their range asks for."""
+    x = node.operand(0)
+    scale, zero = node.builder.insert(DynamicScaleOp.build_op([x])).results
+    return [node.emit(QuantizeOp, x, scale, zero), scale, zero]
+
+
+def _type_name(number: int) -> str:
+    return TensorProto.DataType.Name(number)
+
+
+def _parameter(node: Node, index: int) -> SSAValue | None:
+    """A scale or zero point that broadcasts to the first input: of all, of an axis, or of blocks along it."""
+    given = node.inputs[index] if index < len(node.inputs) else None
+    if given is None:
+        return None
+    value, size = node.materialize(given), shape(node.operand(0))
+    if shape(value) in ((), (1,)):
+        return node.emit(ReshapeOp, value, shape=[]) if shape(value) else value
+    axis = normal_axis(node.attributes.get("axis", 1), len(size))
+    block = node.attributes.get("block_size", 0)
+    if block:
+        if len(shape(value)) != len(size) or shape(value)[axis] * block < size[axis]:
+            raise InferError(f"there is a scale for each block of {block} (found {value.type} for {list(size)})")
+        wide = repeat(node, value, [block if i == axis else 1 for i in range(len(size))])
+        zeros, ones = [0] * len(size), [1] * len(size)
+        return wide if shape(wide) == size else node.emit(SliceOp, wide, starts=zeros, sizes=size, steps=ones)
+    return node.emit(ReshapeOp, value, shape=[-1 if i == axis else 1 for i in range(len(size))])
+
+
+# integer products -----------------------------------------------------------------------------------------------------
+def qlinear_matmul(node: Node) -> Sequence[Value]:
+    """The exact product of bytes less their zero points, rounded once to bytes."""
+    y = matmul_bytes(node, (0, 2), (3, 5))
+    rows, columns = (node.given(index) for index in (1, 4))
+    return [_requantized(node, y, [_spread(node, rows, -2, y), _spread(node, columns, -1, y)], 6)]
+
+
+def qlinear_conv(node: Node) -> Sequence[Value]:
+    """The exact convolution of bytes less their zero points, plus an i32 bias, rounded once to bytes."""
+    y = conv_bytes(node, (0, 2), (3, 5))
+    if len(node.inputs) > 8 and node.inputs[8] is not None:
+        bias = node.emit(ReshapeOp, node.operand(8), shape=[-1, *[1] * (len(shape(y)) - 2)])
+        y = node.emit(AddOp, y, bias)
+    return [_requantized(node, y, [node.given(1), _spread(node, node.given(4), 1, y)], 6)]
+
+
+def _spread(node: Node, scale: Value, axis: int, y: SSAValue) -> Value:
+    """A vector of scales along an axis of the product."""
+    size = shape(scale) if isinstance(scale, SSAValue) else scale.shape
+    if len(size) != 1 or size == (1,):
+        return scale
+    rank = len(shape(y))
+    target = [-1 if i == axis % rank else 1 for i in range(rank)]
+    return node.emit(ReshapeOp, scale, shape=target) if isinstance(scale, SSAValue) else scale.reshape(target)
+
+
+def _requantized(node: Node, y: SSAValue, scales: Sequence[Value], index: int) -> SSAValue:
+    """The i32 product times its scales, divided by that of the result, which is input `index`; then its zero point."""
+    a, b = scales
+    by, zero = node.given(index), node.operand(index + 1)
+    if all(isinstance(value, np.ndarray) for value in (a, b, by)):
+        known: list[np.ndarray[Any, Any]] = [np.asarray(value, np.float32) for value in (a, b, by)]
+        factor = node.materialize(np.asarray(known[0] * known[1] / known[2], np.float32))
+    else:
+        product = node.emit(MulOp, _wide(node, a), _wide(node, b), element=f32)
+        factor = node.emit(DivOp, product, _wide(node, by), element=f32)
+    return node.emit(RequantizeOp, y, _number(node, factor), _number(node, zero))
+
+
+def _wide(node: Node, value: Value) -> SSAValue:
+    x = node.materialize(value)
+    return x if element(x) == f32 else node.emit(CastOp, x, element=f32)
+
+
+def _number(node: Node, value: SSAValue) -> SSAValue:
+    return node.emit(ReshapeOp, value, shape=[]) if shape(value) == (1,) else value

@@ -1,0 +1,85 @@
+"""Integers of 16 bits: inside a graph they are i32, brought back into their range after operators that may leave it.
+
+So sums, products and the like are exact modulo 2¹⁶, as ONNX has them, and comparisons see the right values.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.defs import SchemaError, get_schema
+from xdsl.ir import SSAValue
+
+from ..dialects.graph.arithmetic import AddOp, AndOp, SubOp
+from ..dialects.graph.op import element, i32
+from .node import Node, Value
+
+DTYPES = (np.dtype(np.int16), np.dtype(np.uint16))
+MASK, HALF = 0xFFFF, 0x8000
+WITHIN = {
+    *(
+        "Identity",
+        "Reshape",
+        "Transpose",
+        "Flatten",
+        "Squeeze",
+        "Unsqueeze",
+        "Expand",
+        "Tile",
+        "Concat",
+        "Split",
+        "Slice",
+    ),
+    *("Gather", "GatherElements", "GatherND", "Pad", "DepthToSpace", "SpaceToDepth", "Where", "Max", "Min", "Clip"),
+    *("And", "Or", "BitwiseAnd", "BitwiseOr", "Mod", "TopK", "ReduceMax", "ReduceMin", "If", "Loop", "Scan"),
+}
+"""Operators whose results are in the range of their operands."""
+
+Tags = Mapping[SSAValue, np.dtype[Any]]
+
+
+def kinds_of(node: Node, tags: Tags) -> list[np.dtype[Any] | None]:
+    """Of each output of a node its type, if that has 16 bits."""
+    found = [tags.get(v) if isinstance(v, SSAValue) else None if v is None else v.dtype for v in node.inputs]
+    given = [kind if kind in DTYPES else None for kind in found]
+    wanted = node.attributes.get("to") if node.operator == "Cast" else node.attributes.get("output_dtype")
+    if isinstance(wanted, int) and wanted:
+        kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wanted))
+        return [kind if kind in DTYPES else None]
+    if not any(given):
+        return []
+    try:
+        schema = get_schema(node.operator, min(node.opset, onnx.defs.onnx_opset_version()), "")
+    except SchemaError:
+        return []
+    named: dict[str, np.dtype[Any] | None] = {}
+    for index, kind in enumerate(given):
+        if kind is not None:
+            named[schema.inputs[min(index, len(schema.inputs) - 1)].type_str] = kind
+    return [named.get(output.type_str) for output in schema.outputs]
+
+
+def within(node: Node, value: Value | None, kind: np.dtype[Any]) -> Value | None:
+    """The value brought into the range of a type."""
+    if not isinstance(value, SSAValue) or element(value) != i32 or node.operator in WITHIN:
+        return value
+    mask = node.builder.constant(np.array(MASK, np.int32))
+    if kind == np.uint16:
+        return node.emit(AndOp, value, mask)
+    half = node.builder.constant(np.array(HALF, np.int32))
+    return node.emit(SubOp, node.emit(AndOp, node.emit(AddOp, value, half), mask), half)
+
+
+def tagged(node: Node, results: Sequence[Value | None], tags: dict[SSAValue, np.dtype[Any]]) -> Sequence[Value | None]:
+    """The results of a node, those of 16 bits within their range; `tags` remembers them."""
+    kinds = kinds_of(node, tags)
+    found = list(results)
+    for index, kind in enumerate(kinds[: len(found)]):
+        if kind is None:
+            continue
+        value = within(node, found[index], kind)
+        found[index] = value
+        if isinstance(value, SSAValue):
+            tags[value] = kind
+    return found

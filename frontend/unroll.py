@@ -1,0 +1,105 @@
+"""Scan and Loop whose number of steps is known: the nodes of the body, step after step."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+from xdsl.ir import SSAValue
+
+from ..dialects.graph.op import InferError
+from ..dialects.graph.views import ReshapeOp, SliceOp, normal_axis
+from .movement import join
+from .node import Node, Value, size_of
+
+MOST_STEPS = 64
+"""Steps that are written out; each of them is compiled once if they are alike, but launched on its own."""
+
+Body = Callable[[onnx.GraphProto, Sequence[Value]], Sequence[Value | None]]
+"""The outputs of a graph for its inputs; None after a problem, which has been noted."""
+Results = Sequence[Value | None]
+
+
+def scan(node: Node, run: Body) -> Results:
+    """Slices of the last inputs go in one by one, states from step to step, and slices of the results come out."""
+    if node.opset < 9:
+        raise InferError("Scan is that from opset 9 on (found opset 8)")
+    given, body = node.attributes, node.attributes["body"]
+    count = int(given["num_scan_inputs"])
+    inputs = [node.given(index) for index in range(len(node.inputs))]
+    states, sequences = list[Value | None](inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
+    axes = given.get("scan_input_axes", [0] * count)
+    axes = [normal_axis(axis, len(size_of(x))) for axis, x in zip(axes, sequences, strict=True)]
+    backward = given.get("scan_input_directions", [0] * count)
+    lengths = {size_of(x)[axis] for x, axis in zip(sequences, axes, strict=True)}
+    if len(lengths) != 1 or not 1 <= min(lengths) <= MOST_STEPS:
+        raise InferError(f"Scan has one length, of 1 to {MOST_STEPS} steps (found {sorted(lengths)})")
+    steps, found = min(lengths), list[Results]()
+    for step in range(steps):
+        places = [steps - 1 - step if turned else step for turned in backward]
+        slices = [_slice(node, x, *place) for x, *place in zip(sequences, axes, places, strict=True)]
+        outputs = _run(run, body, [*states, *slices])
+        states = list(outputs[: len(states)])
+        found.append(outputs[len(states) :])
+    results = len(body.output) - len(states)
+    axes, turned = given.get("scan_output_axes", [0] * results), given.get("scan_output_directions", [0] * results)
+    stacked = [
+        _stack(node, parts[::-1] if back else parts, axis)
+        for parts, axis, back in zip(zip(*found, strict=True), axes, turned, strict=True)
+    ]
+    return [*states, *stacked]
+
+
+def loop(node: Node, run: Body) -> Results:
+    """Steps until the count is reached, or the condition does not hold; both are known."""
+    body, count, condition = node.attributes["body"], node.known(0), node.known(1) if len(node.inputs) > 1 else None
+    most = MOST_STEPS + 1 if count is None else int(count.reshape(-1)[0])
+    states = list[Value | None](node.given(index) for index in range(2, len(node.inputs)))
+    going: Value | None = np.array(True) if condition is None else condition.reshape(())
+    found, step = list[Results](), 0
+    while step < most and _holds(going):
+        if step == MOST_STEPS:
+            raise InferError(f"Loop has at most {MOST_STEPS} steps (found {most if count is not None else 'more'})")
+        going, *outputs = _run(run, body, [np.array(step, np.int64), going, *states])
+        states, step = outputs[: len(states)], step + 1
+        found.append(outputs[len(states) :])
+        if going is None:
+            return [None] * len(node.proto.output)
+    if not found and len(body.output) > len(states) + 1:
+        raise InferError("Loop has a step, if results are collected (found none)")
+    return [*states, *(_stack(node, parts, 0) for parts in zip(*found, strict=True))]
+
+
+def _run(run: Body, body: onnx.GraphProto, inputs: Sequence[Value | None]) -> Results:
+    """The body, or nothing after a problem."""
+    known = [value for value in inputs if value is not None]
+    return run(body, known) if len(known) == len(inputs) else [None] * len(body.output)
+
+
+def _holds(condition: Value | None) -> bool:
+    if isinstance(condition, SSAValue):
+        raise InferError("the condition of Loop is known when the model is imported (found one that is computed)")
+    return condition is not None and bool(condition.reshape(-1)[0])
+
+
+def _slice(node: Node, x: Value, axis: int, place: int) -> Value:
+    """One place of an axis, which leaves."""
+    if not isinstance(x, SSAValue):
+        return np.take(x, place, axis)
+    size = size_of(x)
+    starts, sizes = [place if i == axis else 0 for i in range(len(size))], [*size[:axis], 1, *size[axis + 1 :]]
+    part = node.emit(SliceOp, x, starts=starts, sizes=sizes, steps=[1] * len(size))
+    return node.emit(ReshapeOp, part, shape=[*size[:axis], *size[axis + 1 :]])
+
+
+def _stack(node: Node, parts: Results, axis: int) -> Value | None:
+    """The results of all steps along a new axis."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    arrays = [part for part in known if not isinstance(part, SSAValue)]
+    place = normal_axis(axis, len(size_of(known[0])) + 1)
+    if len(arrays) == len(known):
+        return np.stack(arrays, place)
+    size = size_of(known[0])
+    wide = [*size[:place], 1, *size[place:]]
+    return join(node, [node.emit(ReshapeOp, node.materialize(part), shape=wide) for part in known], place)
