@@ -316,8 +316,10 @@ class Body:
         reduced = [d for d in walked if d not in target.dims]
         if any(self.dims[d].blocks > 1 for d in source.dims if d not in target.dims):
             raise NotTileable(f"{op.name}: reduced dimensions are whole in a tile (found a part)")
-        before = [d for d in walked if reduced and d < reduced[0]]
-        after = [d for d in walked if d > reduced[-1]] if reduced else walked
+        before, after = walked[:-1], walked[-1:]
+        if reduced:  # axes of extent 1 are no dimensions, and may lie anywhere
+            before = [d for d in walked if d < reduced[0]]
+            after = [d for d in walked if d > reduced[-1]]
         if len(before) > 1 or len(after) > 1 or len(before) + len(reduced) + len(after) < len(walked):
             raise NotTileable(
                 f"{op.name}: at most one dimension on each side of the reduced ones (found {len(before)}, {len(after)})"

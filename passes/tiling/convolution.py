@@ -323,7 +323,9 @@ def load_panel(
     above, stride, t = image.pads[0], image.strides[0], r.target
     heights = [number(image.panel_rows(image.oh))]
     if rows is not None:
-        heights = [Dim(CONSTANT, 0, "above")] * (above > 0) + [rows.scaled(stride).plus(image.reach - stride - above)]
+        heights = [Dim(CONSTANT, 0, "above")] * (above > 0) + [
+            rows.scaled(stride).plus(max(image.reach - above, 0) - stride)
+        ]
     for height in heights:
         nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (height, *pixels, run), writes=(into,))
 

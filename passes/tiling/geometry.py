@@ -71,15 +71,16 @@ class Image:
     @overload
     def panel_rows(self, rows: Column) -> Column: ...
     def panel_rows(self, rows: int | Column) -> int | Column:
-        """Input rows of a panel of `rows` output rows; of all, those that there are."""
+        """Input rows of a panel of `rows` output rows; of all, those that there are. One, where all lie in the
+        padding."""
         size = (rows - 1) * self.strides[0] + self.reach
         if isinstance(rows, int):
-            return min(size - self.pads[0], self.h) if rows >= self.oh else size
-        return np.where(rows >= self.oh, np.minimum(size - self.pads[0], self.h), size)
+            return max(1, min(size - self.pads[0], self.h)) if rows >= self.oh else size
+        return np.where(rows >= self.oh, np.clip(size - self.pads[0], 1, self.h), size)
 
     def loaded_rows(self, rows: Column, panels: Column) -> Column:
         """Input rows that the panels of `rows` output rows load in all."""
-        return np.minimum(self.h, self.panel_rows(rows)) + (panels - 1) * (self.reach - self.strides[0])
+        return np.maximum(1, np.minimum(self.h, self.panel_rows(rows)) + (panels - 1) * (self.reach - self.strides[0]))
 
     @overload
     def across(self, columns: int) -> int: ...
@@ -101,8 +102,8 @@ class Image:
     def window_tiles(self) -> list[int]:
         """Pixels of a tile that is part of one output row, with a panel of its own: such windows lie inside the image
         but for the padding left of the first and what the last one lacks."""
-        (sh, sw), (above, left), end = self.strides, self.pads, self.ow - 1
-        if (self.oh - 1) * sh > self.h or self.reach <= above:
+        (sh, sw), left, end = self.strides, self.pads[1], self.ow - 1
+        if (self.oh - 1) * sh > self.h:
             return []
         sizes = [m for m in tile_sizes(self.ow, 512) if m <= end and m * sw >= left and self.across(m) <= self.w]
         return [m for m in sizes if end // m * m * sw - left < self.w]

@@ -76,12 +76,15 @@ class Rows:
         base = b * (image.h * line) + (block.start if block else 0)
         part = self.rows * step
         for done in range(0, above, part):
-            # As much as lies over one panel: all of it is inside the image, or nothing.
-            count, top = min(part, above - done), first * step - done
-            self._copy(above - done - count, base + (top - count) * line, self.k.clamp(top, count), block)
+            # As much as lies over one panel: all of it is inside the image, or nothing. A low panel ends there.
+            over, top = min(part, above - done), first * step - done
+            count = min(over, height - (above - done - over))
+            if count > 0:
+                self._copy(above - done - over, base + (top - over) * line, self.k.clamp(top, count), block)
         below = min(height - above, image.h)
-        count = self.k.clamp(image.h - first * step, below) if first.terms else spot.reached(below)
-        self._copy(above, base + first * step * line, count, block)
+        if below > 0:
+            count = self.k.clamp(image.h - first * step, below) if first.terms else spot.reached(below)
+            self._copy(above, base + first * step * line, count, block)
         self.row0 = first * step - above
 
     def _copy(self, row: int, place: Affine, count: Index, block: Dim | None) -> None:

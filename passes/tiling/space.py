@@ -19,6 +19,8 @@ class Space:
     groups: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
     whole: frozenset[int]
+    reduces: bool
+    """Whether an op reduces: its axes may all be of extent 1, and so no dimensions."""
 
 
 def vector_space(region: Region) -> Space:
@@ -34,9 +36,8 @@ def vector_space(region: Region) -> Space:
     )
     groups = tuple(merge_axes(full, values, reduced))
     sizes = tuple(math.prod(full[axis] for axis in group) for group in groups)
-    return Space(
-        tuple(full), groups, sizes, frozenset(d for d, group in enumerate(groups) if group and group[0] in reduced)
-    )
+    whole = frozenset(d for d, group in enumerate(groups) if group and group[0] in reduced)
+    return Space(tuple(full), groups, sizes, whole, bool(reduced))
 
 
 def balanced(size: int, tile: int) -> int:

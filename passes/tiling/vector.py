@@ -41,7 +41,7 @@ def _candidates(region: Region, space: Space, cores: int) -> Iterator[tuple[int,
         cut = [d for d in walked if d not in space.whole]
         blocks = math.prod(-(-s // t) for s, t in zip(space.sizes, tiles, strict=True))
         largest = max(body.tile_bytes(v) for v in (*region.arguments, *region.results))
-        walkable = _is_walkable(walked, space.whole)
+        walkable = _is_walkable(walked, space)
         if walkable and (blocks >= 3 * cores or largest <= _GRAIN or not cut):
             yield tuple(tiles)
         if not cut:
@@ -50,9 +50,13 @@ def _candidates(region: Region, space: Space, cores: int) -> Iterator[tuple[int,
         tiles[d] = balanced(space.sizes[d], -(-tiles[d] // 2)) if walkable else 1
 
 
-def _is_walkable(walked: Sequence[int], whole: frozenset[int]) -> bool:
-    """An instruction walks three dimensions; one that reduces, at most one on each side of those, none between."""
-    kept = [d for d in walked if d not in whole] if whole else []
+def _is_walkable(walked: Sequence[int], space: Space) -> bool:
+    """An instruction walks three dimensions; one that reduces, at most one on each side of those, none between. Where
+    all reduced axes are of extent 1, it walks two."""
+    whole = space.whole
+    if not whole:
+        return len(walked) <= (2 if space.reduces else 3)
+    kept = [d for d in walked if d not in whole]
     before, after = sum(d < min(whole) for d in kept), sum(d > max(whole) for d in kept)
     return len(walked) <= 3 and before <= 1 and after <= 1 and before + after == len(kept)
 

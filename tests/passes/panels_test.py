@@ -35,8 +35,9 @@ groups = {groups}}} : ({x}, {w}, tensor<{n}xf32>) -> {y}
 MACHINES = {"tiny": (1, 2), "edge": (2,), "odd": (3,)}
 
 
-def random_program(random: Random, form: str, deep: bool) -> str:
-    """A convolution of one of the forms; `deep`: of more than one segment of k."""
+def random_program(random: Random, form: str, deep: bool, far: bool = False) -> str:
+    """A convolution of one of the forms; `deep`: of more than one segment of k; `far`: windows may lie in the padding
+    alone."""
     kernel = [random.choice([1, 2, 3, 5]), random.choice([2, 3, 4])]
     taps = kernel[0] * kernel[1]
     channels = -(-random.randint(2100, 4500) // taps) if deep else random.choice([17, 32, 40, 64, 80])
@@ -46,13 +47,13 @@ def random_program(random: Random, form: str, deep: bool) -> str:
         "groups": (2, 2 * random.choice([3, 16, 24])),
     }[form]
     channels += channels % groups
-    strides = [random.choice([1, 1, 2, 3]) for _ in range(2)]
+    strides = [random.choice([4, 5, 7] if far else [1, 1, 2, 3]) for _ in range(2)]
     dilations = [1 if deep else random.choice([1, 1, 2, 3]) for _ in range(2)]
     reach = [(n - 1) * d + 1 for n, d in zip(kernel, dilations, strict=True)]
-    pads = [random.randint(0, reach[axis % 2] // 2) for axis in range(4)]
+    pads = [random.randint(0, reach[axis % 2] + 3 if far else reach[axis % 2] // 2) for axis in range(4)]
     size = [random.randint(1, 5), random.randint(17, 24 if deep else 75)]
     size[0] = max(size[0], reach[0] - pads[0] - pads[2])
-    size[1] = max(size[1] * strides[1], reach[1])
+    size[1] = max(size[1] * (1 if far else strides[1]), reach[1])
     out = [(size[a] + pads[a] + pads[a + 2] - reach[a]) // strides[a] + 1 for a in range(2)]
     batch = random.choice([1, 1, 2])
 
@@ -106,6 +107,15 @@ def test_every_cut_of_a_panel_gives_the_same_bits(seed: int, tmp_path: Path) -> 
         levels.run_program(levels.Program.read(path), MACHINES)
     if form != "groups":
         assert any("1" in kind.split(" ", 1)[1] for kind in taken), taken
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_in_the_padding_take_nothing_from_the_image(seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    path = tmp_path / "far.mlir"
+    path.write_text(random_program(random, ("convolution", "depthwise", "groups")[seed % 3], deep=False, far=True))
+    with any_cut(random, Counter()):
+        levels.run_program(levels.Program.read(path), MACHINES)
 
 
 def channels_of_chunks(image: Image, k1: int) -> Iterator[tuple[int, int, int]]:
