@@ -102,8 +102,8 @@ class Image:
     def window_tiles(self) -> list[int]:
         """Pixels of a tile that is part of one output row, with a panel of its own: such windows lie inside the image
         but for the padding left of the first and what the last one lacks."""
-        (sh, sw), left, end = self.strides, self.pads[1], self.ow - 1
-        if (self.oh - 1) * sh > self.h:
+        (sh, sw), (above, left), end = self.strides, self.pads, self.ow - 1
+        if (self.oh - 1) * sh > self.h or self.reach <= above:
             return []
         sizes = [m for m in tile_sizes(self.ow, 512) if m <= end and m * sw >= left and self.across(m) <= self.w]
         return [m for m in sizes if end // m * m * sw - left < self.w]

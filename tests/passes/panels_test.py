@@ -47,10 +47,12 @@ def random_program(random: Random, form: str, deep: bool, far: bool = False) -> 
         "groups": (2, 2 * random.choice([3, 16, 24])),
     }[form]
     channels += channels % groups
-    strides = [random.choice([4, 5, 7] if far else [1, 1, 2, 3]) for _ in range(2)]
+    strides = [random.choice([5, 9, 13] if far else [1, 1, 2, 3]) for _ in range(2)]
     dilations = [1 if deep else random.choice([1, 1, 2, 3]) for _ in range(2)]
     reach = [(n - 1) * d + 1 for n, d in zip(kernel, dilations, strict=True)]
-    pads = [random.randint(0, reach[axis % 2] + 3 if far else reach[axis % 2] // 2) for axis in range(4)]
+    pads = [random.randint(0, reach[axis % 2] // 2) for axis in range(4)]
+    if far:
+        pads[:2] = [n + random.randint(0, 3) for n in reach]
     size = [random.randint(1, 5), random.randint(17, 24 if deep else 75)]
     size[0] = max(size[0], reach[0] - pads[0] - pads[2])
     size[1] = max(size[1] * (1 if far else strides[1]), reach[1])
