@@ -25,13 +25,14 @@ def _erf(x: Array) -> Array:
     return np.array([erf(value) for value in x.reshape(-1).tolist()], dtype=np.float64).reshape(x.shape)
 
 
-class WithFloats(Unary):
-    """A function with parameters: `DEFAULTS` are those of ONNX's attributes, in the order of the operands."""
+class Parameters(GraphOp):
+    """A function with parameters: `DEFAULTS` are those of ONNX's attributes, in the order of the parameters."""
 
     DEFAULTS: ClassVar[tuple[tuple[str, float], ...]] = ()
 
     @property
-    def immediates(self) -> tuple[float, ...]:
+    def parameters(self) -> tuple[float, ...]:
+        """In the order of `DEFAULTS`."""
         return tuple(number(self.properties, name) for name, _ in self.DEFAULTS)
 
     @classmethod
@@ -39,6 +40,14 @@ class WithFloats(Unary):
         cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
     ) -> tuple[list[int], dict[str, Attribute]]:
         return [0], attributes(**{name: float(node.get(name, default)) for name, default in cls.DEFAULTS})
+
+
+class WithFloats(Parameters, Unary):
+    """A function of the vector engine with parameters: its immediates."""
+
+    @property
+    def immediates(self) -> tuple[float, ...]:
+        return self.parameters
 
 
 class Composite(GraphOp):

@@ -17,6 +17,7 @@ from .activations import (
     CosOp,
     EluOp,
     ExpOp,
+    Parameters,
     ReluOp,
     SigmoidOp,
     SinOp,
@@ -27,7 +28,6 @@ from .arithmetic import AddOp, DivOp, GtOp, LtOp, MinOp, MulOp, SubOp
 from .elementwise import WhereOp
 from .emit import Emit
 from .op import Array, InferError, Onnx, i1
-from .properties import attributes, number
 
 
 class Inner(Emit):
@@ -43,21 +43,8 @@ class Inner(Emit):
         return [super().__call__(kind, *operands, **rest)]
 
 
-class Parametric(Composite):
-    """A composite with parameters: `DEFAULTS` are those of ONNX's attributes."""
-
-    DEFAULTS: ClassVar[tuple[tuple[str, float], ...]] = ()
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """In the order of `DEFAULTS`."""
-        return tuple(number(self.properties, name) for name, _ in self.DEFAULTS)
-
-    @classmethod
-    def from_onnx(
-        cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
-    ) -> tuple[list[int], dict[str, Attribute]]:
-        return [0], attributes(**{name: float(node.get(name, default)) for name, default in cls.DEFAULTS})
+class Parametric(Parameters, Composite):
+    """A composite with parameters."""
 
 
 def _cofactor(inner: Inner, x: SSAValue) -> tuple[SSAValue, SSAValue]:
