@@ -7,7 +7,7 @@ their lives (`backend/memory.py`).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,16 +16,32 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.graph.constants import ConstantOp, WeightOp
+from ..dialects.graph.host import DownloadOp, HostOp, UploadOp, host_type, is_host
 from ..dialects.graph.op import dtype_name, shape
 from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ReshapeOp
 from ..dialects.weights import Array, WeightStore
 from ..runtime.artifact import Artifact
+from ..runtime.cpu import HOST, HostPart
 from ..runtime.numerics.dtype import DType
-from ..runtime.plan import ALIGNMENT, Kernel, Launch, Metadata, Plan, Role, Tensor, TensorRef
+from ..runtime.plan import (
+    ALIGNMENT,
+    Copy,
+    HostCall,
+    Kernel,
+    Launch,
+    Metadata,
+    Plan,
+    Role,
+    Step,
+    Tensor,
+    TensorRef,
+)  # fmt: skip
 from ..runtime.target import Target
 from .errors import BackendError, place
 from .memory import Interval, plan_memory
+
+Call = LaunchOp | HostOp | UploadOp | DownloadOp
 
 _NUMPY = {
     "f16": "float16", "bf16": "bfloat16", "f32": "float32", "i8": "int8", "u8": "uint8", "i32": "int32", "i64": "int64",
@@ -51,7 +67,7 @@ class Storage:
 
     @property
     def nbytes(self) -> int:
-        return math.prod(self.shape) * DType.parse(self.dtype).size
+        return 0 if self.dtype == HOST else math.prod(self.shape) * DType.parse(self.dtype).size
 
 
 @dataclass
@@ -62,7 +78,9 @@ class _Planner:
     kernels: Mapping[str, int]
     storages: list[Storage] = field(default_factory=list[Storage])
     of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    calls: list[tuple[LaunchOp, list[int]]] = field(default_factory=list[tuple[LaunchOp, list[int]]])
+    calls: list[tuple[Call, list[int], list[int]]] = field(default_factory=list[tuple[Call, list[int], list[int]]])
+    """Each step: what it reads and writes."""
+    parts: list[HostPart] = field(default_factory=list[HostPart])
 
     def add(self, value: SSAValue, storage: Storage) -> None:
         self.of[value] = len(self.storages)
@@ -73,13 +91,13 @@ class _Planner:
             self.constant(op)
         elif isinstance(op, ReshapeOp):
             self.of[op.result] = self.of[op.x]
-        elif isinstance(op, LaunchOp):
-            self.launch(op)
+        elif isinstance(op, Call):
+            self.call(op)
         elif not isinstance(op, ReturnOp):
-            raise BackendError(f"{place(op)}: main holds constants, reshapes and launches")
+            raise BackendError(f"{place(op)}: main holds constants, reshapes, launches and what the host does")
 
     def constant(self, op: WeightOp | ConstantOp) -> None:
-        if not any(isinstance(use.operation, (LaunchOp, ReshapeOp, ReturnOp)) for use in op.result.uses):
+        if not any(isinstance(use.operation, (Call, ReshapeOp, ReturnOp)) for use in op.result.uses):
             return
         array = self.store.get(op.handle.data) if isinstance(op, WeightOp) else op.array
         if not array.size:  # an output that nothing writes
@@ -94,14 +112,35 @@ class _Planner:
         values = array.astype(np.uint8) if dtype == "b8" else array
         self.add(op.result, Storage(name, "weight", dtype, tuple(array.shape), value=np.ascontiguousarray(values)))
 
-    def launch(self, op: LaunchOp) -> None:
+    def call(self, op: Call) -> None:
         step = len(self.calls)
         reads = [self.of[value] for value in op.operands]
         for n in reads:
             self.storages[n].last = step
         for value in op.results:
-            self.add(value, Storage(f"t{len(self.storages)}", "temp", dtype_name(value), shape(value), step, step))
-        self.calls.append((op, reads + [self.of[value] for value in op.results]))
+            self.add(value, storage_of(value, f"t{len(self.storages)}", "temp", step))
+        self.calls.append((op, reads, [self.of[value] for value in op.results]))
+
+    def steps(self, slots: Mapping[str, Sequence[tuple[str, ...]]]) -> Iterator[Step]:
+        """The steps of the plan."""
+        first = {op.callee: op for op, _, _ in reversed(self.calls) if isinstance(op, LaunchOp)}
+        for op, reads, writes in self.calls:
+            if isinstance(op, LaunchOp):
+                nodes = nodes_of(op, slots[op.callee], first[op.callee])
+                yield Launch(self.kernels[op.callee], tuple(TensorRef(n) for n in (*reads, *writes)), nodes)
+            elif isinstance(op, HostOp):
+                self.parts.append(op.host_part(self.store))
+                yield HostCall(len(self.parts) - 1, tuple(reads), tuple(writes))
+            else:
+                yield Copy(reads[0], writes[0])
+
+
+def storage_of(value: SSAValue, name: str, role: Role, step: int = 0, border: str = "") -> Storage:
+    """The storage of a value that is made in a step."""
+    if not is_host(value):
+        return Storage(name, role, dtype_name(value), shape(value), step, step, border)
+    kind = host_type(value)
+    return Storage(name, role, HOST, (kind.shape or ()) if kind.is_static else (), step, step, str(kind))
 
 
 def build_artifact(
@@ -123,23 +162,16 @@ def build_artifact(
     planner = _Planner(store, {kernel.name: n for n, kernel in enumerate(kernels)})
     inputs, outputs = names_of(main)
     for name, argument, border in zip(inputs, main.body.block.args, _borders(main, "input_borders"), strict=True):
-        planner.add(argument, Storage(name, "input", dtype_name(argument), shape(argument), border=border))
+        planner.add(argument, storage_of(argument, name, "input", border=border))
     for op in main.body.block.ops:
         planner.visit(op)
     results = _mark_outputs(planner, main, outputs)
     tensors, arena = _place(planner.storages)
-    first = {op.callee: op for op, _ in reversed(planner.calls)}
-    steps = tuple(
-        Launch(
-            planner.kernels[op.callee],
-            tuple(TensorRef(n) for n in arguments),
-            nodes_of(op, slots[op.callee], first[op.callee]),
-        )
-        for op, arguments in planner.calls
-    )
+    steps = tuple(planner.steps(slots))
     plan = Plan(binding, arena, steps, tuple(range(len(inputs))), tuple(results), linked)
     weights = {s.name: s.value for s in planner.storages if s.value is not None}
-    return Artifact(target, tuple(kernels), tuple(tensors), weights, (plan,), metadata, cores)
+    host = tuple(planner.parts)
+    return Artifact(target, tuple(kernels), tuple(tensors), weights, (plan,), metadata, cores, host=host)
 
 
 def names_of(main: FuncOp) -> tuple[list[str], list[str]]:
@@ -158,7 +190,7 @@ def _borders(main: FuncOp, key: str) -> list[str]:
     """The element types that callers see, as numpy calls them."""
     found = main.attributes.get(key)
     if isinstance(found, ArrayAttr):
-        return [_NUMPY[item.data] for item in found if isinstance(item, StringAttr)]
+        return [_NUMPY.get(item.data, item.data) for item in found if isinstance(item, StringAttr)]
     last = main.body.block.last_op
     assert last is not None
     return [_NUMPY[dtype_name(value)] for value in (main.body.block.args if key == "input_borders" else last.operands)]
@@ -176,7 +208,8 @@ def _mark_outputs(planner: _Planner, main: FuncOp, names: Sequence[str]) -> list
         if storage.role == "weight":
             raise BackendError(f"output {name}: it is a constant; the pass border copies it")
         if storage.role == "temp":
-            storage.name, storage.role, storage.border, storage.shape = name, "output", border, shape(value)
+            storage.name, storage.role, storage.border = name, "output", border
+            storage.shape = storage.shape if is_host(value) else shape(value)
             results.append(n)
         else:
             results.append(len(planner.storages))
@@ -186,7 +219,7 @@ def _mark_outputs(planner: _Planner, main: FuncOp, names: Sequence[str]) -> list
 
 def _place(storages: Sequence[Storage]) -> tuple[list[Tensor], int]:
     """Offsets: the arena (inputs, outputs, temporaries), then the weights."""
-    arena = [n for n, s in enumerate(storages) if s.role != "weight" and s.same_as is None]
+    arena = [n for n, s in enumerate(storages) if s.role != "weight" and s.same_as is None and s.dtype != HOST]
     # Inputs are there before the first step; every role shares the arena by its life.
     offsets, size = plan_memory(
         [Interval(storages[n].nbytes, storages[n].first, storages[n].last) for n in arena], ALIGNMENT
@@ -199,6 +232,8 @@ def _place(storages: Sequence[Storage]) -> tuple[list[Tensor], int]:
             end += -(-storage.nbytes // ALIGNMENT) * ALIGNMENT
         elif storage.same_as is not None:
             places[n] = places[storage.same_as]
+        elif storage.dtype == HOST:
+            places[n] = 0
     return [Tensor(s.name, s.dtype, s.shape, s.role, places[n], s.border) for n, s in enumerate(storages)], size
 
 

@@ -24,6 +24,7 @@ from ..runtime.numerics.dtype import DType
 from ..runtime.numerics.function import FN, RFN
 from .evaluate_recurrence import run_recurrence
 from .graph.constants import NUMPY, ConstantOp, WeightOp
+from .graph.host import DownloadOp, HostOp, UploadOp, is_host
 from .graph.op import (
     Frame,
     GraphOp,
@@ -129,6 +130,8 @@ class _Run:
                 f"@{name}: takes {len(block.args)} inputs (found {len(inputs)}); give an array for each"
             )
         for i, (argument, array) in enumerate(zip(block.args, inputs, strict=True)):
+            if is_host(argument):
+                continue
             if array.shape != shape(argument) or (self._run is _round and array.dtype != NUMPY[element(argument)]):
                 raise EvaluationError(
                     f"input {i}: is {argument.type} (found shape {list(array.shape)}, {array.dtype}); convert the array"
@@ -137,7 +140,8 @@ class _Run:
 
     def block(self, block: Block, inputs: Sequence[Array], values: Values, keep: bool) -> list[Array]:
         """Runs a block; its terminator's operands are the results."""
-        values.update(zip(block.args, map(self._convert, inputs), strict=True))
+        for argument, array in zip(block.args, inputs, strict=True):
+            values[argument] = array if is_host(argument) else self._convert(array)
         left: dict[SSAValue, int] = {argument: _uses(argument) for argument in block.args}
         for op in block.ops:
             operands = [values[operand] for operand in op.operands]
@@ -165,17 +169,24 @@ class _Run:
                 return self.block(op.block, operands, {}, keep=False)
             case LaunchOp():
                 return self._launched(op, operands)
+            case HostOp():
+                return op.host_part(self._store(op)).run(operands)
+            case UploadOp():
+                return [self._convert(op.value(operands[0]))]
+            case DownloadOp():
+                return [op.value(operands[0])]
             case _:
                 raise EvaluationError(
                     f"{op.name}: the graph evaluator does not run this op; evaluate the module before it"
                 )
 
     def _weight(self, op: WeightOp) -> Array:
+        return self._store(op).get(op.handle.data)
+
+    def _store(self, op: Operation) -> WeightStore:
         if self._weights is None:
-            raise EvaluationError(
-                f"graph.weight {op.handle.data}: no weight store was given; pass the one of this module"
-            )
-        return self._weights.get(op.handle.data)
+            raise EvaluationError(f"{op.name}: no weight store was given; pass the one of this module")
+        return self._weights
 
     def _launched(self, op: LaunchOp, operands: Sequence[Array]) -> Sequence[Array]:
         if self._launch is not None:

@@ -34,6 +34,7 @@ def compile(
     cores: int | None = None,
     weights: str | Path | None = None,
     linked: bool = True,
+    host: bool = True,
     keep_ir: bool = False,
     settings: "Settings | None" = None,
     on_stage: Callable[[str], None] | None = None,
@@ -42,14 +43,14 @@ def compile(
     """An ONNX model (path, bytes, proto), or a module or IR text (path) of any level, compiled for a target.
 
     `shapes` gives inputs their sizes; `weights` is the file with the arrays that IR text names; `cores` uses fewer than
-    the target has; `linked` False puts a barrier before each launch; `keep_ir` stores the IR of each stage in the
-    artifact; other options go to the passes that have them. Raises errors of the user that name nodes and say what to
-    do: `CommandError`, `PipelineError`, `TargetError`,
-    and those of the importer.
+    the target has; `linked` False puts a barrier before each launch; `host` False refuses what the device does not run,
+    instead of leaving it to the CPU; `keep_ir` stores the IR of each stage in the artifact; other options go to the
+    passes that have them. Raises errors of the user that name nodes and say what to do: `CommandError`,
+    `PipelineError`, `TargetError`, and those of the importer.
     """
     from .compilation import advance, link, options_of, start
 
-    work = start(model, target=target, shapes=shapes, cores=cores, weights=weights)
+    work = start(model, target=target, shapes=shapes, cores=cores, weights=weights, host=host)
     advance(work, "npu", options_of(precision, cores, options), settings, on_stage, keep_ir)
     return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores, linked)
 
@@ -62,6 +63,7 @@ def lower(
     shapes: Mapping[str, Sequence[int]] | None = None,
     precision: str = "fp16",
     cores: int | None = None,
+    host: bool = True,
     settings: "Settings | None" = None,
     **options: Any,
 ) -> "ModuleOp":
@@ -71,7 +73,7 @@ def lower(
 
     if to not in [stage.name for stage in STAGES]:
         raise CommandError(f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r})")
-    work = start(model, target=target, shapes=shapes, cores=cores)
+    work = start(model, target=target, shapes=shapes, cores=cores, host=host)
     advance(work, to, options_of(precision, cores, options), settings)
     return remember(work)
 

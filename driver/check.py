@@ -9,7 +9,7 @@ from ..runtime import checker
 from ..runtime.artifact import Artifact
 from ..runtime.checker import Finding, Place
 from ..runtime.generator import launch_registers
-from ..runtime.plan import ALIGNMENT
+from ..runtime.plan import ALIGNMENT, Copy
 from ..runtime.segments import Segment, segments
 from .commands import artifact_of
 from .errors import PROBLEM
@@ -24,8 +24,8 @@ def check_model(args: argparse.Namespace, progress: Progress) -> Report:
         stretch = segments(artifact, artifact.plans[0], 0)
         findings = check_segments(artifact, stretch).findings
         places = [[(p, where(artifact, stretch, p)) for p in (f.before, f.place) if p is not None] for f in findings]
-    launches = plural(len(artifact.plans[0].steps), "launch")
-    rows = plural(sum(len(artifact.kernels[step.kernel].program) for step in artifact.plans[0].steps), "row")
+    launches = plural(len(artifact.plans[0].launches), "launch")
+    rows = plural(sum(len(artifact.kernels[step.kernel].program) for step in artifact.plans[0].launches), "row")
     verdict = plural(len(findings), "finding") if findings else "clean, every interleaving gives the same bytes"
     told = list(zip(findings, places, strict=True))
     lines = [line for finding, at in told for line in (f"{finding.kind}: {finding}", *_lines(at))]
@@ -40,9 +40,10 @@ def check_artifact(artifact: Artifact) -> checker.Report:
 
 def check_segments(artifact: Artifact, stretch: Sequence[Segment]) -> checker.Report:
     """The checker's report on the segments of the first plan; a launch of its findings is named by its number."""
-    cores = artifact.cores or artifact.target.cores
+    cores, plan = artifact.cores or artifact.target.cores, artifact.plans[0]
+    copies = [step for step in plan.steps if isinstance(step, Copy)]
     launches = [
-        checker.Launch(s.program, launch_registers(s.arguments, cores, s.l1, s.ub, s.token), str(number))
+        checker.Launch(s.program, launch_registers(s.arguments, cores, s.l1, s.ub, s.token), str(number), plan.linked)
         for number, s in enumerate(stretch)
     ]
     return checker.check_launches(
@@ -50,13 +51,18 @@ def check_segments(artifact: Artifact, stretch: Sequence[Segment]) -> checker.Re
         target=artifact.target,
         cores=cores,
         gm_size=-(-artifact.nbytes // ALIGNMENT) * ALIGNMENT,
-        initialised=_bytes(artifact, "input", "weight", "state"),
-        outputs=_bytes(artifact, "output"),
+        initialised=[*_bytes(artifact, "input", "weight", "state"), *_places(artifact, [copy.to for copy in copies])],
+        outputs=[*_bytes(artifact, "output"), *_places(artifact, [copy.source for copy in copies])],
     )
 
 
 def _bytes(artifact: Artifact, *roles: str) -> list[tuple[int, int]]:
-    return [(t.offset, t.offset + t.nbytes) for t in artifact.tensors if t.role in roles and t.nbytes]
+    return _places(artifact, [index for index, tensor in enumerate(artifact.tensors) if tensor.role in roles])
+
+
+def _places(artifact: Artifact, indices: Sequence[int]) -> list[tuple[int, int]]:
+    tensors = [artifact.tensors[index] for index in indices]
+    return [(tensor.offset, tensor.offset + tensor.nbytes) for tensor in tensors if tensor.nbytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ def where(artifact: Artifact, stretch: Sequence[Segment], place: Place) -> Where
     """The launch, the kernel and the ONNX nodes of an instruction."""
     segment = stretch[int(place.kernel)]
     number = segment.launch_of(place.row)
-    step = artifact.plans[0].steps[number]
+    step = artifact.plans[0].launches[number]
     whole = tuple(dict.fromkeys(name for slot in step.nodes for name in slot))
     return Where(artifact.kernels[step.kernel].name, number, tuple(segment.nodes[place.slot]) or whole)
 

@@ -49,6 +49,7 @@ def _command(commands: "argparse._SubParsersAction[Parser]", name: str, run: str
 def _compile_options(parser: Parser) -> None:
     add = parser.add_argument
     add("--target", default="edge", metavar="NAME", help="a shipped target or a .toml file (default: edge)")
+    add("--no-host", dest="host", action="store_false", help="refuse what the device does not run; name all of it")
     add("--shape", action="append", default=[], type=parse_shape, metavar="INPUT=D0,D1,…", help="the shape of an input")
     add("--precision", default="fp16", choices=("fp16", "bf16", "fp32"), help="of float edges (default: fp16)")
     add("--cores", type=int, metavar="N", help="use fewer cores than the target has")

@@ -41,7 +41,7 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     except OSError as error:
         raise CommandError(_unwritable(output, error)) from None
     cpu = time.process_time() - start
-    launches = sum(len(plan.steps) for plan in artifact.plans)
+    launches = sum(len(plan.launches) for plan in artifact.plans)
     weights, arena = artifact.bytes_of("weight"), artifact.plans[0].arena_bytes
     data = {
         "file": str(path),
@@ -53,12 +53,15 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
         "arena_bytes": arena,
         "weight_bytes": weights,
         "cpu_seconds": cpu,
+        "host": host_data(artifact),
     }
+    parts = host_lines(artifact)
     text = (
         f"{path}: {size(path.stat().st_size)} for {artifact.target.name}, {args.precision}; {cpu:.1f} s of CPU\n"
         f"  {plural(len(artifact.kernels), 'kernel')}, {plural(launches, 'launch')}; "
         f"weights {size(weights)}, arena {size(arena)}\n"
-        f"next: stepwell run {path} --random 0   or   stepwell inspect {path}"
+        + "".join(f"{line}\n" for line in parts)
+        + f"next: stepwell run {path} --random 0   or   stepwell inspect {path}"
     )
     return Report(data, text)
 
@@ -86,6 +89,7 @@ def compile_onnx(
             precision=args.precision,
             cores=args.cores,
             weights=args.weights,
+            host=args.host,
             keep_ir=keep_ir,
             settings=settings,
             on_stage=lambda stage: setattr(progress, "detail", stage),
@@ -151,6 +155,7 @@ def _check_settled(args: argparse.Namespace, artifact: Artifact) -> None:
         late.append(f"--precision {args.precision}")
     if args.cores not in (None, artifact.cores or artifact.target.cores):
         late.append(f"--cores {args.cores}")
+    late += ["--no-host"] * (not args.host)
     late += ["--shape"] * bool(args.shape) + ["--weights"] * (args.weights is not None)
     if late:
         rule = f"{args.model}: is compiled already, for {artifact.target.name}"
@@ -246,6 +251,8 @@ def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
         "cube_utilisation": profile.cube_utilisation,
         "port_utilisation": profile.port_utilisation,
         "launches": len(profile.launches),
+        "host": host_data(model.artifact),
+        "host_share": profile.host_share,
         "nodes": [{"nodes": nodes, "cycles": cycles} for nodes, cycles in profile.by_node().items()],
         "overflow": [
             {"nodes": s.nodes, "kernel": s.kernel, "overflow": s.overflow, "invalid": s.invalid} for s in model.sticky()
@@ -255,7 +262,7 @@ def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
 
 
 def _statistics(array: Array) -> dict[str, float]:
-    if not array.size:
+    if not array.size or (array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16"):
         return {}
     values = array.astype(np.float64)
     return {"min": float(values.min()), "mean": float(values.mean()), "max": float(values.max())}
@@ -271,7 +278,7 @@ def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
     if agreements is not None:
         lines += ["", "against onnxruntime:"]
         lines += [f"  {'' if agreement.holds else 'DEPARTS '}{agreement}" for agreement in agreements]
-    lines += ["", time_line(model), overflow_line(model)]
+    lines += ["", time_line(model), *host_lines(model.artifact, profile.host_share), overflow_line(model)]
     if with_nodes:
         by_node = list(profile.by_node().items())
         rows = [
@@ -281,6 +288,25 @@ def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
         rest = f"\n  and {len(by_node) - _MOST_NODES} more; all with --json" if len(by_node) > _MOST_NODES else ""
         lines += ["", table(("cycles", "share", "nodes"), rows) + rest]
     return "\n".join(lines)
+
+
+def host_data(artifact: Artifact) -> list[list[dict[str, str]]]:
+    """The nodes of each part on the CPU."""
+    return [
+        [{"name": node.name, "operator": node.operator, "reason": node.reason} for node in part.nodes]
+        for part in artifact.host
+    ]
+
+
+def host_lines(artifact: Artifact, share: float | None = None) -> list[str]:
+    """What runs on the CPU, and why; nothing if the device does all."""
+    nodes = [node for part in artifact.host for node in part.nodes]
+    if not nodes:
+        return []
+    time = "" if share is None else f", {share:.1%} of the time"
+    listed = [f"  {node.name} ({node.operator}): {node.reason}" for node in nodes[:_MOST_NODES]]
+    rest = [f"  and {len(nodes) - _MOST_NODES} more; all with --json"] if len(nodes) > _MOST_NODES else []
+    return [f"{plural(len(nodes), 'node')} on the CPU, in {plural(len(artifact.host), 'part')}{time}:", *listed, *rest]
 
 
 def time_line(model: Model) -> str:

@@ -26,6 +26,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects import evaluate_tile, tile
 from ..dialects.evaluate import evaluate
 from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.host import is_host
 from ..dialects.graph.op import element, shape
 from ..dialects.graph.structure import LaunchOp
 from ..frontend.model_file import read_model
@@ -128,7 +129,7 @@ class _Comparison:
         with progress.step("importing"):
             self.proto, folder = read_model(args.model)
             model = self.proto if name_nodes(self.proto) else args.model
-            self.work = start(model, target=args.target, shapes=dict(args.shape), cores=args.cores)
+            self.work = start(model, target=args.target, shapes=dict(args.shape), cores=args.cores, host=args.host)
         self.options = options_of(args.precision, args.cores, {})
         self.inputs = read_inputs(args, inputs_of(self.work))
         with progress.step("running onnxruntime"):
@@ -193,7 +194,12 @@ class _Comparison:
     def _arguments(self) -> list[Array]:
         """The inputs, in the types that `main` has by now: a stage narrows i64."""
         arguments = zip(inputs_of(self.work), main_of(self.work.module).body.block.args, strict=True)
-        return [self.inputs[t.name].astype(NUMPY[element(argument)], copy=False) for t, argument in arguments]
+        return [
+            self.inputs[t.name]
+            if is_host(argument)
+            else self.inputs[t.name].astype(NUMPY[element(argument)], copy=False)
+            for t, argument in arguments
+        ]
 
     def _against_onnxruntime(self, name: str, results: Sequence[Array], ops: Sequence[Checked]) -> Stage:
         checked, first = first_departing(ops, self.by_node, self.args.cosine)
@@ -239,7 +245,7 @@ def imported_ops(work: Compilation, values: Mapping[SSAValue, Array]) -> list[Ch
     last: dict[str, Operation] = {}
     for op in main_of(work.module).body.block.ops:
         found = node_names(op.location)
-        if len(found) == 1 and op.results:
+        if len(found) == 1 and op.results and not is_host(op.results[0]):
             last[found[0]] = op
     return [(op.name, (name,), values[op.results[0]]) for name, op in last.items() if op.results[0] in values]
 
@@ -338,5 +344,5 @@ def _tile_runner(work: Compilation, cores: int) -> Callable[[LaunchOp, Sequence[
 def results_of(artifact: Artifact, step: int, count: int) -> list[Array]:
     """What a launch wrote: its last arguments."""
     plan = artifact.plans[0]
-    arguments = [a for a in plan.steps[step].arguments if isinstance(a, TensorRef)]
+    arguments = [a for a in plan.launches[step].arguments if isinstance(a, TensorRef)]
     return [artifact.model.peek(artifact.tensors[a.tensor]) for a in arguments[-count:]]

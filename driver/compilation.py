@@ -15,6 +15,7 @@ from ..backend.encode import encode_kernel
 from ..backend.plan import build_artifact, names_of
 from ..dialects import npu
 from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.host import host_type, is_host
 from ..dialects.graph.op import element, shape
 from ..dialects.weights import WeightStore
 from ..frontend.model_file import read_model
@@ -22,6 +23,7 @@ from ..frontend.onnx import import_onnx
 from ..passes.context import CompileContext
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
+from ..runtime.cpu import HOST
 from ..runtime.plan import Kernel, Metadata, Tensor
 from ..runtime.target import Target
 from . import pipeline
@@ -94,10 +96,11 @@ def start(
     shapes: Shapes | None = None,
     cores: int | None = None,
     weights: str | Path | None = None,
+    host: bool = True,
 ) -> Compilation:
     """The model as a module of the graph dialect; a module, or IR text (a path to `.mlir`), where it stands.
 
-    `weights` is the file with the arrays that IR text names.
+    `weights` is the file with the arrays that IR text names; without `host`, nothing is left to the CPU.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -112,7 +115,7 @@ def start(
     else:
         if weights is not None:
             raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
-        work = _imported(model, _whole(shapes or {}), place)
+        work = _imported(model, _whole(shapes or {}), place, host)
     work.ctx.target = chip
     return work
 
@@ -125,15 +128,17 @@ def _whole(shapes: Shapes) -> Shapes:
         raise CommandError(f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r})') from None
 
 
-def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str) -> Compilation:
+def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str, host: bool) -> Compilation:
     ctx = CompileContext()
     source = Path(model) if isinstance(model, str) else model
     proto, folder = read_model(source, mapped=True)
-    module, weights = import_onnx(proto, shapes=shapes, folder=folder)
+    module, weights = import_onnx(proto, shapes=shapes, folder=folder, host=host)
     ctx.weights.update(weights)
     file = str(source) if isinstance(source, Path) else "MODEL.onnx"
     sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in shapes.items()]
-    command = " ".join(["stepwell-opt", quote(file), *sizes, "--target", quote(target)])
+    command = " ".join(
+        ["stepwell-opt", quote(file), *sizes, *([] if host else ["--no-host"]), "--target", quote(target)]
+    )
     name = source.stem if isinstance(source, Path) else proto.graph.name
     return Compilation(module, Origin(ctx, command, shapes, name, {e.key: e.value for e in proto.metadata_props}))
 
@@ -180,7 +185,9 @@ def inputs_of(work: Compilation) -> list[Tensor]:
     main = main_of(work.module)
     names, _ = names_of(main)
     return [
-        Tensor(name, "", shape(value), "input", 0, str(NUMPY[element(value)]))
+        Tensor(name, HOST, host_type(value).shape or (), "input", 0, str(host_type(value)))
+        if is_host(value)
+        else Tensor(name, "", shape(value), "input", 0, str(NUMPY[element(value)]))
         for name, value in zip(names, main.body.block.args, strict=True)
     ]
 

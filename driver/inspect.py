@@ -51,7 +51,7 @@ def _sections(artifact: Artifact) -> list[tuple[str, str]]:
         ("program", f"{plural(len(artifact.kernels), 'kernel')}, {size(sizes['program'])}"),
         ("weights", f"{plural(len(artifact.weights), 'array')}, {size(sizes['weights'])}"),
         ("memory", f"{size(sizes['memory'])}, of which arena {size(sizes['arena'])}"),
-        ("plans", ", ".join(plural(len(plan.steps), "launch") for plan in artifact.plans)),
+        ("plans", ", ".join(plural(len(plan.launches), "launch") for plan in artifact.plans)),
         ("debug", ", ".join(artifact.debug) or "–"),
     ]
 
@@ -73,7 +73,7 @@ def _borders(artifact: Artifact) -> list[tuple[object, ...]]:
 
 def _launches(artifact: Artifact, kernel: Kernel) -> list[Launch]:
     index = artifact.kernels.index(kernel)
-    return [step for plan in artifact.plans for step in plan.steps if step.kernel == index]
+    return [step for plan in artifact.plans for step in plan.launches if step.kernel == index]
 
 
 def _kernel_rows(artifact: Artifact) -> list[tuple[object, ...]]:
@@ -88,7 +88,7 @@ def _kernel_rows(artifact: Artifact) -> list[tuple[object, ...]]:
 
 def _steps(artifact: Artifact) -> str:
     rows: list[tuple[object, ...]] = []
-    for number, step in enumerate(artifact.plans[0].steps):
+    for number, step in enumerate(artifact.plans[0].launches):
         arguments = [_argument(artifact, argument) for argument in step.arguments]
         nodes = list(dict.fromkeys(name for slot in step.nodes for name in slot))
         rows.append((number, artifact.kernels[step.kernel].name, " ".join(arguments), names(nodes)))
@@ -137,7 +137,7 @@ def _data(artifact: Artifact) -> dict[str, Any]:
         "steps": [
             {"kernel": artifact.kernels[step.kernel].name,
              "arguments": [_argument(artifact, argument) for argument in step.arguments], "nodes": step.nodes}
-            for step in plan.steps
+            for step in plan.launches
         ],
     }  # fmt: skip
 

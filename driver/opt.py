@@ -165,6 +165,7 @@ class OptMain(xDSLOptMain):
         add("-o", "--output-file", metavar="FILE", help="write the IR here")
         add("--target", dest="chip", metavar="NAME", help="a shipped target or a .toml file")
         add("--shape", action="append", default=[], metavar="INPUT=D0,D1,…", help="the shape of a model's input")
+        add("--no-host", dest="host", action="store_false", help="refuse what the device does not run")
         add("--weights", metavar="FILE", help="a .safetensors file with the weights of an .mlir input")
         add("--weights-out", metavar="FILE", help="write the weights that the result uses here")
         add("--notes", action="store_true", help="print what almost matched, and why not, to standard error")
@@ -233,7 +234,8 @@ class OptMain(xDSLOptMain):
     def _import_model(self) -> ModuleOp:
         from ..frontend.onnx import import_onnx
 
-        module, weights = import_onnx(Path(self.args.input_file), shapes=dict(map(parse_shape, self.args.shape)))
+        shapes = dict(map(parse_shape, self.args.shape))
+        module, weights = import_onnx(Path(self.args.input_file), shapes=shapes, host=self.args.host)
         self.ctx.weights.update(weights)
         return module
 
@@ -276,6 +278,7 @@ class OptMain(xDSLOptMain):
         """The command line up to the passes."""
         parts = ["stepwell-opt", self.get_input_name() if self.args.input_file else "-"]
         parts += [f"--shape {shape}" for shape in self.args.shape]
+        parts += [] if self.args.host else ["--no-host"]
         parts += [
             f"--{name} {quote(value)}"
             for name, value in (("target", self.args.chip), ("weights", self.args.weights))
@@ -334,12 +337,13 @@ def _unused() -> Any:
 def used_weights(module: ModuleOp, store: "WeightStore") -> "WeightStore":
     """The weights that the module names."""
     from ..dialects.graph.constants import WeightOp
+    from ..dialects.graph.host import HostOp
     from ..dialects.weights import WeightStore
 
     used = WeightStore()
     for op in module.walk():
-        if isinstance(op, WeightOp):
-            used.add(store.get(op.handle.data))
+        if isinstance(op, WeightOp | HostOp):
+            used.add(store.get(op.handle.data if isinstance(op, WeightOp) else op.part.data))
     return used
 
 

@@ -50,6 +50,7 @@ GRAPH = Stage(
         ("layout", "move transposes until they meet and cancel; transpose weights now"),
         ("fold", "drop what the moves left constant or dead"),
         ("border", "64-bit integers stop at the border; every output is written by an op"),
+        ("host-parts", "join what the CPU runs into as few parts as possible"),
         ("fuse", "group ops into kernels, so that values between them stay on chip"),
         ("outline-kernels", "make each kernel a function; equal kernels are one"),
     ),

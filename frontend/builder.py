@@ -19,9 +19,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects.graph.constants import constant
+from ..dialects.graph.host import HostValueType
 from ..dialects.graph.op import GraphOp, f32
 from ..dialects.graph.properties import Value, attributes
 from ..dialects.weights import WeightStore, digest
+from ..runtime.cpu import HostType
 
 Array = NDArray[Any]
 
@@ -42,9 +44,19 @@ class GraphBuilder:
         self._inputs.append(name)
         return self.block.insert_arg(TensorType(element, shape), len(self.block.args))
 
+    def host_input(self, name: str, kind: HostType) -> SSAValue:
+        """The next argument of the function, a value that only the CPU holds."""
+        self._inputs.append(name)
+        return self.block.insert_arg(HostValueType.of(kind), len(self.block.args))
+
     def output(self, name: str, value: SSAValue) -> None:
         """The next result of the function."""
         self._outputs.append((name, value))
+
+    @property
+    def outputs(self) -> list[SSAValue]:
+        """The results so far."""
+        return [value for _, value in self._outputs]
 
     def __call__(
         self,

@@ -9,7 +9,9 @@ import onnx
 from onnx import TensorProto
 from xdsl.ir import Attribute
 
+from ..dialects.graph.host_model import type_text
 from ..dialects.graph.op import bf16, f16, f32, i1, i8, i16, i32, i64, u8, u16
+from ..runtime.cpu import HostType
 
 ELEMENTS: Mapping[int, Attribute] = {
     TensorProto.FLOAT: f32,
@@ -31,15 +33,21 @@ MOST_ELEMENTS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input with a static shape."""
+    """An input with a static shape; or one of a type that only the CPU holds, which has no `element`."""
 
     name: str
     shape: tuple[int, ...]
-    element: Attribute
+    element: Attribute | None
+    host: HostType | None = None
 
 
-def read_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> tuple[list[Input], list[str]]:
-    """The inputs that are no initialisers, and what is wrong with them or with `shapes`."""
+def read_inputs(
+    graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]], host: bool = False
+) -> tuple[list[Input], list[str]]:
+    """The inputs that are no initialisers, and what is wrong with them or with `shapes`.
+
+    `host`: types that the device does not have are those of the CPU.
+    """
     given = {tensor.name for tensor in graph.initializer}
     infos = [info for info in graph.input if info.name not in given]
     names = [info.name for info in infos]
@@ -55,7 +63,7 @@ def read_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
     ]
     inputs = list[Input]()
     for info in infos:
-        found = read_input(info, shapes.get(info.name))
+        found = read_input(info, shapes.get(info.name), host)
         if isinstance(found, Input):
             inputs.append(found)
         else:
@@ -63,13 +71,15 @@ def read_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
     return inputs, problems
 
 
-def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None) -> Input | str:
+def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bool = False) -> Input | str:
     """An input, or what is wrong with it."""
     if info.type.WhichOneof("value") != "tensor_type":
+        if host and info.type.WhichOneof("value") is not None:
+            return Input(info.name, (), None, HostType(type_text(info.type)))
         return f"{info.name}: an input is a tensor (found {info.type.WhichOneof('value')}); export the model without it"
     kind = info.type.tensor_type
     element = ELEMENTS.get(kind.elem_type)
-    if element is None:
+    if element is None and not (host and kind.elem_type):
         found = TensorProto.DataType.Name(kind.elem_type)
         return f"{info.name}: inputs hold f32, f16, bf16, integers or truth values (found {found}); convert the model"
     dims = [_extent(dim) for dim in kind.shape.dim]
@@ -86,7 +96,7 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None) -> Input
         return (
             f"{info.name}: an input has at most 2^40 elements (found {'×'.join(map(str, found))}); take smaller sizes"
         )
-    return Input(info.name, found, element)
+    return Input(info.name, found, element, HostType(type_text(info.type), found) if element is None else None)
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:

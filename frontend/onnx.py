@@ -8,6 +8,8 @@ left. Everything that is not supported is reported at once, by `ImportProblems`.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +17,26 @@ import numpy as np
 import onnx
 from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ..dialects.graph import OPERATORS
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
+from ..dialects.graph.host import is_host
+from ..dialects.graph.host_model import captured, graphs_of
 from ..dialects.graph.op import BORDER, GraphOp, InferError, element, i16, i32, u16
 from ..dialects.weights import WeightStore
+from ..runtime.cpu import HostError
 from .builder import GraphBuilder
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
 from .fold import RULES, constant_attribute, fold, shape_of
-from .inputs import ELEMENTS, read_inputs
+from .hosting import MOST_RESIDUE, Hosting
+from .inputs import ELEMENTS, Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
-from .node import Node, Value, size_of
+from .node import INT32, Node, Value, size_of
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
 from .sixteen import tagged
@@ -54,29 +60,39 @@ UNROLLED: Mapping[str, Callable[[Node, Body], Results]] = {"Loop": loop, "Scan":
 
 SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"}
 
+HEAVY = {
+    *("Conv", "ConvInteger", "ConvTranspose", "QLinearConv", "DeformConv", "MatMul", "MatMulInteger", "QLinearMatMul"),
+    *("Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention"),
+}
+"""Operators that are worth a transfer."""
+
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
 
 
 def import_onnx(
-    source: Source, *, shapes: Mapping[str, Sequence[int]] | None = None, folder: Path | None = None
+    source: Source,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    folder: Path | None = None,
+    host: bool = False,
 ) -> tuple[ModuleOp, WeightStore]:
     """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
 
     `shapes` gives the extents of the inputs that the model leaves open, `folder` the place of the external data of a
-    model that is no path.
+    model that is no path. With `host`, nodes that the device does not run are left to the CPU.
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
     if model.functions:
         model = inline_local_functions(model)
-    inputs, problems = read_inputs(model.graph, shapes or {})
+    inputs, problems = read_inputs(model.graph, shapes or {}, host)
     problems += _newer(model) + _border_problems(model.graph)
     if problems:
         raise ImportProblems(problems)
-    run = _Import(model, folder)
+    run = _Import(model, folder, host)
     for item in inputs:
-        run.add_input(item.name, item.shape, item.element)
+        run.add_input(item)
     for proto in model.graph.node:
         run.add_node(proto)
     run.add_outputs(model.graph.output)
@@ -121,8 +137,9 @@ def _border_problems(graph: onnx.GraphProto) -> list[str]:
 class _Import:
     """The state of one import: values by name, and the problems so far."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, host: bool) -> None:
         self.builder = GraphBuilder()
+        self._hosting = Hosting(model, self.builder) if host else None
         self.problems: list[str] = []
         self._folder = folder
         self._opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
@@ -137,8 +154,13 @@ class _Import:
         self._used = _names_used(model.graph)
 
     # values -------------------------------------------------------------------------------------------------------
-    def add_input(self, name: str, shape: Sequence[int], kind: Any) -> None:
+    def add_input(self, item: Input) -> None:
         """An argument; integers of the border are i32 right behind it, and one without elements is known."""
+        name, shape, kind = item.name, item.shape, item.element
+        if kind is None:
+            assert item.host is not None
+            self._values[name] = self.builder.host_input(name, item.host)
+            return
         value = self.builder.input(name, shape, kind)
         if 0 in shape:
             self._values[name] = np.zeros(shape, NUMPY[kind])
@@ -154,12 +176,31 @@ class _Import:
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
                 continue
+            with self.builder.at(info.name):
+                held = self._held_output(info.name, value)
+            if held is not None:
+                self.builder.output(info.name, held)
+                continue
             if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
                 rule = "outputs hold f32, f16, bf16, integers or truth values"
                 self.problems.append(f"{info.name}: {rule} (found {value.dtype}); convert the model")
                 continue
             with self.builder.at(info.name):
                 self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
+
+    def _held_output(self, name: str, value: Value) -> SSAValue | None:
+        """An output that only the CPU holds; each has a value of its own."""
+        if self._hosting is None:
+            return None
+        if isinstance(value, SSAValue):
+            if not is_host(value):
+                return None
+            used = isinstance(value.owner, Block) or any(value is other for other in self.builder.outputs)
+            return self._hosting.copy(value, name, "the model returns it") if used else value
+        wide = value.dtype == np.int64 and value.size and (value.min() < INT32.min or value.max() > INT32.max)
+        if value.dtype in CONSTANTS and not wide:
+            return None
+        return self._hosting.constant(value, name, "the device has no such constant")
 
     def _at_border(self, value: Value, declared: int) -> SSAValue:
         if not isinstance(value, SSAValue):
@@ -196,7 +237,7 @@ class _Import:
                 self.problems += self._unsupported_inside(proto)
             else:
                 with self.builder.at(name):
-                    outputs = tagged(node, self._import(node), self._tags)
+                    outputs = self._place(node)
         except InferError as error:
             self.problems.append(f"{name}: {error}; {_advice(proto)}")
             self.problems += self._unsupported_inside(proto)
@@ -209,10 +250,39 @@ class _Import:
             )
         self._values.update(zip(proto.output, outputs, strict=False))
 
+    def _place(self, node: Node) -> Sequence[Value | None]:
+        """The outputs of a node, by the device if it runs it, else by the CPU. Raises `InferError`."""
+        if self._hosting is None:
+            return tagged(node, self._import(node), self._tags)
+        outputs, problems = None, self.problems
+        self.problems = []
+        try:
+            operands = [self._hosting.on_device(v) if isinstance(v, SSAValue) else v for v in node.inputs]
+            moved = replace(node, inputs=operands)
+            outputs = tagged(moved, self._import(moved), self._tags)
+            failure = None if not self.problems else InferError("its graphs run on the device")
+        except FAULTS as error:
+            failure = error
+        inner, self.problems = self.problems, problems
+        if failure is None and outputs is not None and not _is_residue(node, outputs):
+            return outputs
+        reason = "its operands are on the CPU, and its result is small" if failure is None else str(failure)
+        try:
+            values = {
+                name: self._value(name, node.name) for name in (*filter(None, node.proto.input), *captured(node.proto))
+            }
+            return self._hosting.run(node, values, reason)
+        except HostError:
+            self.problems += inner
+            if failure is not None:
+                raise failure from None
+            assert outputs is not None
+            return outputs
+
     def _unsupported_inside(self, proto: onnx.NodeProto) -> list[str]:
         """What is wrong with the operators of a node's graphs, which are not imported."""
         found = list[str]()
-        for inner in (node for attribute in proto.attribute for graph in _graphs(attribute) for node in graph.node):
+        for inner in (node for attribute in proto.attribute for graph in graphs_of(attribute) for node in graph.node):
             try:
                 if inner.op_type not in RULES:  # what is computed from shapes vanishes
                     _check_supported(inner, self._opsets.get(inner.domain or "ai.onnx", 0))
@@ -282,19 +352,23 @@ class _Import:
         return name
 
 
+def _is_residue(node: Node, outputs: Sequence[Value | None]) -> bool:
+    """Little work on what is on the CPU already."""
+    computed = [value for value in node.inputs if isinstance(value, SSAValue)]
+    if not computed or not all(map(is_host, computed)) or node.operator in HEAVY or node.operator in ("If", *UNROLLED):
+        return False
+    made = [value for value in outputs if isinstance(value, SSAValue) and not is_host(value)]
+    return bool(made) and all(prod(size_of(value)) <= MOST_RESIDUE for value in made)
+
+
 def _names_used(graph: onnx.GraphProto) -> set[str]:
     """What nodes, those of branches among them, and outputs of a graph read."""
     names = {output.name for output in graph.output}
     for node in graph.node:
         names.update(node.input)
-        for inner in (inner for attribute in node.attribute for inner in _graphs(attribute)):
+        for inner in (inner for attribute in node.attribute for inner in graphs_of(attribute)):
             names |= _names_used(inner)
     return names
-
-
-def _graphs(attribute: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
-    """The graphs that an attribute holds."""
-    return [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
 
 
 def _known_outputs(node: Node) -> Sequence[Array] | None:

@@ -14,7 +14,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.graph.constants import ConstantOp, WeightOp, constant, constant_value
 from ..dialects.graph.elementwise import CastOp, CopyOp
-from ..dialects.graph.op import BORDER, GraphOp, dtype_name, element, i32, shape
+from ..dialects.graph.host import DownloadOp, host_type, is_host
+from ..dialects.graph.op import BORDER, FLOATS, GraphOp, dtype_name, element, i32, shape
 from ..dialects.graph.views import ViewOp
 from ..dialects.weights import WeightStore
 from .context import compile_context
@@ -57,10 +58,12 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
     block = main.body.block
     last = block.last_op
     assert last is not None
-    main.attributes[INPUTS] = _names(block.args)
     main.attributes[OUTPUTS] = _names(last.operands)
     for argument in list(block.args):
-        if element(argument) in BORDER:
+        _keep_on_host(argument)
+    main.attributes[INPUTS] = _names(block.args)
+    for argument in list(block.args):
+        if not is_host(argument) and element(argument) in BORDER:
             value = Rewriter.replace_value_with_new_type(argument, TensorType(i32, shape(argument)))
             for use in list(value.uses):
                 if isinstance(use.operation, CastOp) and element(use.operation.result) == i32:
@@ -74,8 +77,28 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
     )
 
 
+def _keep_on_host(argument: SSAValue) -> None:
+    """An input that only the CPU takes does not go to the device."""
+    casts = [use.operation for use in argument.uses if isinstance(use.operation, CastOp)]
+    readers = [use.operation for value in (argument, *(c.result for c in casts)) for use in value.uses]
+    downloads = [op for op in readers if isinstance(op, DownloadOp)]
+    kind = downloads[0].result.type if downloads else None
+    if len(downloads) + len(casts) < len(readers) or any(op.result.type != kind for op in downloads) or kind is None:
+        return
+    if any(element(cast.result) in FLOATS for cast in casts):
+        return
+    value = Rewriter.replace_value_with_new_type(argument, kind)
+    for op in downloads:
+        op.result.replace_all_uses_with(value)
+    for op in (*downloads, *casts):
+        op.detach()
+        op.erase()
+
+
 def _placeable(value: SSAValue, last: Operation, weights: WeightStore) -> SSAValue:
     """What is returned in place of `value`."""
+    if is_host(value):
+        return value
     value = _narrow_views(value, last)
     owner = value.owner
     if isinstance(owner, CastOp) and element(value) in BORDER:
@@ -125,4 +148,4 @@ def _insert(op: GraphOp, like: Operation, last: Operation) -> SSAValue:
 
 
 def _names(values: Sequence[SSAValue]) -> Attribute:
-    return ArrayAttr([StringAttr(dtype_name(value)) for value in values])
+    return ArrayAttr([StringAttr(str(host_type(v)) if is_host(v) else dtype_name(v)) for v in values])

@@ -21,6 +21,7 @@ from .fuse_groups import Grouping, alone, grow_epilogues, grow_rows, note_near_m
 from .fuse_views import absorb_operands
 from .location import fuse_locations
 from .rewrite import erase_dead_ops
+from .turns import take_turns
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Fuse(ModulePass):
             for group in grouping.groups:
                 outline(group.ops)
             sort_block(block)
+            take_turns(block)
         erase_dead_ops(op)
 
 

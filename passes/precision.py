@@ -13,9 +13,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.rewriter import Rewriter as IRRewriter
 
-from ..dialects.graph.constants import NUMPY, constant
+from ..dialects.graph.constants import ELEMENTS, NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
 from ..dialects.graph.gather import IndexedOp
+from ..dialects.graph.host import DownloadOp, UploadOp, host_type
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
 from ..dialects.graph.properties import number
 from ..dialects.graph.views import ViewOp
@@ -131,11 +132,15 @@ class _Typing:
                 self._keep(op)
             elif isinstance(op, GraphOp):
                 self._type(op)
+            elif isinstance(op, UploadOp):
+                self._enter(op.result, block)
+            elif isinstance(op, DownloadOp):
+                self._hand_over(op)
             elif isinstance(op, ReturnOp):
                 self._leave(op, block)
 
     def _enter(self, argument: SSAValue, block: Block) -> None:
-        """A model input is cast once, where it comes in."""
+        """What comes in, as an input of the model or from the CPU, is cast once, there."""
         if (
             not isinstance(argument.type, TensorType)
             or element(argument) not in FLOATS
@@ -143,10 +148,9 @@ class _Typing:
         ):
             return
         cast = CastOp.build_op([argument], element=self.low)
-        first = block.first_op
-        IRRewriter.insert_op(cast, InsertPoint.before(first) if first is not None else InsertPoint.at_end(block))
+        IRRewriter.insert_op(cast, _after(argument))
         argument.replace_uses_with_if(
-            cast.result, lambda use: use.operation is not cast and not isinstance(use.operation, ReturnOp)
+            cast.result, lambda use: use.operation is not cast and not isinstance(use.operation, ReturnOp | DownloadOp)
         )
 
     def _leave(self, op: ReturnOp, block: Block) -> None:
@@ -156,6 +160,12 @@ class _Typing:
         for index, declared in enumerate(function.function_type.outputs):
             if op.operands[index].type != declared:
                 op.operands[index] = self._cast(op.operands[index], element(declared), op)
+
+    def _hand_over(self, op: DownloadOp) -> None:
+        """The CPU gets f32 from any float; a value that the model has as f16 or bf16 must not come from the other."""
+        kind = ELEMENTS.get(host_type(op.result).dtype or np.dtype(np.float32))
+        if kind in (f16, bf16) and element(op.x) in (f16, bf16):
+            op.operands[0] = self._as(op.x, kind, op)
 
     def _type(self, op: GraphOp) -> None:
         floats = [result for result in op.results if element(result) in FLOATS]

@@ -21,9 +21,10 @@ from .. import __version__
 from . import container, manifest, weightfile
 from .artifact_rules import problems
 from .container import AGAIN, ArtifactError, Container
+from .cpu import HostPart
 from .encoding import ProgramError, decode
 from .isa import ISA_VERSION
-from .manifest import DEBUG, MANIFEST, PROGRAM, WEIGHTS, KernelEntry, Manifest
+from .manifest import DEBUG, MANIFEST, PROGRAM, WEIGHTS, KernelEntry, Manifest, host_member
 from .plan import Kernel, Launch, Metadata, Plan, Tensor, TensorRef, Versions
 from .target import Target, TargetError
 
@@ -34,7 +35,7 @@ __all__ = [
     "Artifact", "ArtifactError", "Kernel", "Launch", "Metadata", "Plan", "Tensor", "TensorRef", "load",
 ]  # fmt: skip
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 OURS = Versions(FORMAT_VERSION, ISA_VERSION, __version__)
 Array = NDArray[Any]
 
@@ -54,6 +55,8 @@ class Artifact:
     versions: Versions = OURS
     debug: Mapping[str, str] = field(default_factory=dict[str, str])
     """IR by stage, as text."""
+    host: tuple[HostPart, ...] = ()
+    """What runs on the CPU."""
 
     @cached_property
     def nbytes(self) -> int:
@@ -79,6 +82,7 @@ class Artifact:
         members: dict[str, list[container.Chunk]] = {
             PROGRAM: [kernel.code for kernel in self.kernels],
             WEIGHTS: [*weightfile.pack(self.weights)],
+            **{host_member(n): [part.model] for n, part in enumerate(self.host)},
             **{f"{DEBUG}{name}.mlir": [text.encode()] for name, text in sorted(self.debug.items())},
         }
         head = manifest.dump(_manifest(self, members))
@@ -118,6 +122,7 @@ def _read(file: Container, target: Target | None) -> Artifact:
         tables.cores,
         tables.versions,
         {name[len(DEBUG) : -len(".mlir")]: str(file.content(name), "utf-8") for name in _debug(file)},
+        tuple(HostPart(bytes(file.content(host_member(n))), nodes) for n, nodes in enumerate(tables.host)),
     )
     if found := problems(artifact):
         raise ArtifactError(MANIFEST, "; ".join(found), "tables that agree", AGAIN)
@@ -139,6 +144,7 @@ def _manifest(artifact: Artifact, members: Mapping[str, list[container.Chunk]]) 
         tuple(manifest.kernel_entries(artifact.kernels)),
         artifact.tensors,
         artifact.plans,
+        tuple(part.nodes for part in artifact.host),
         digests,
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .isa import TOKEN_IDS
 from .numerics.dtype import DType
-from .plan import ALIGNMENT, BORDERS, MOST_ARGUMENTS, ROLES, Kernel, Launch, Plan, Tensor, TensorRef
+from .plan import ALIGNMENT, BORDERS, MOST_ARGUMENTS, ROLES, Copy, HostCall, Kernel, Launch, Plan, Tensor, TensorRef
 
 if TYPE_CHECKING:
     from .artifact import Artifact
@@ -39,6 +39,9 @@ def _names(artifact: "Artifact", role: str) -> set[str]:
 
 def _tensor(tensor: Tensor, artifact: "Artifact") -> Iterator[str]:
     part = f"tensor {tensor.name}"
+    if tensor.is_host:
+        yield from _host_value(tensor, part)
+        return
     if tensor.dtype not in _DTYPES:
         yield f"{part}: type {tensor.dtype}; one of {', '.join(sorted(_DTYPES))} was expected"
         return
@@ -55,6 +58,15 @@ def _tensor(tensor: Tensor, artifact: "Artifact") -> Iterator[str]:
         elif array.shape != tensor.shape or array.dtype not in _weight_dtypes(DType.parse(tensor.dtype)):
             found, expected = f"{array.dtype}{list(array.shape)}", f"{tensor.dtype}{list(tensor.shape)}"
             yield f"{part}: weights of {found}; {expected} was expected"
+
+
+def _host_value(tensor: Tensor, part: str) -> Iterator[str]:
+    if tensor.role not in ("input", "output", "temp"):
+        yield f"{part}: role {tensor.role}; a value of the host is an input, an output or a temp"
+    try:
+        tensor.host_type  # noqa: B018 - it is the question
+    except ValueError as error:
+        yield f"{part}: type {tensor.border!r}; {error}"
 
 
 def _weight_dtypes(dtype: DType) -> tuple[object, ...]:
@@ -79,7 +91,7 @@ def _places(artifact: "Artifact") -> Iterator[str]:
     """Arena first, then weights, then state; nothing that is kept overlaps."""
     arena = max((plan.arena_bytes for plan in artifact.plans), default=0)
     for tensor in artifact.tensors:
-        inside = tensor.offset + tensor.nbytes <= arena
+        inside = tensor.is_host or tensor.offset + tensor.nbytes <= arena
         if tensor.role not in ("weight", "state") and not inside:
             yield f"tensor {tensor.name}: ends at {tensor.offset + tensor.nbytes}; the arena has {arena} bytes"
     end, before = arena, "the arena"
@@ -98,8 +110,25 @@ def _plan(plan: Plan, part: str, artifact: "Artifact") -> Iterator[str]:
     names = [artifact.tensors[i].name for i in (*plan.inputs, *plan.outputs) if i < len(artifact.tensors)]
     if len(set(names)) != len(names):
         yield f"{part}: inputs and outputs with equal names; each has its own"
-    for number, launch in enumerate(plan.steps):
-        yield from _launch(launch, f"{part} step {number}", artifact)
+    for number, step in enumerate(plan.steps):
+        check = _launch if isinstance(step, Launch) else _copy if isinstance(step, Copy) else _host_call
+        yield from check(step, f"{part} step {number}", artifact)  # pyright: ignore[reportArgumentType] - by its type
+
+
+def _copy(step: Copy, part: str, artifact: "Artifact") -> Iterator[str]:
+    tensors = artifact.tensors
+    if max(step.source, step.to) >= len(tensors):
+        yield f"{part}: tensors {step.source} and {step.to}; there are {len(tensors)}"
+    elif tensors[step.source].is_host == tensors[step.to].is_host:
+        yield f"{part}: from {tensors[step.source].name} to {tensors[step.to].name}; one of them is the host's"
+
+
+def _host_call(step: HostCall, part: str, artifact: "Artifact") -> Iterator[str]:
+    if step.part >= len(artifact.host):
+        yield f"{part}: part {step.part} on the host; there are {len(artifact.host)}"
+    for index in (*step.inputs, *step.outputs):
+        if index >= len(artifact.tensors) or not artifact.tensors[index].is_host:
+            yield f"{part}: tensor {index} is no value of the host"
 
 
 def _launch(launch: Launch, part: str, artifact: "Artifact") -> Iterator[str]:
@@ -131,5 +160,7 @@ def _reference(argument: TensorRef, part: str, artifact: "Artifact") -> Iterator
         yield f"{part}: tensor {argument.tensor}; there are {len(artifact.tensors)}"
         return
     tensor = artifact.tensors[argument.tensor]
+    if tensor.is_host:
+        yield f"{part}: {tensor.name}, a value of the host; a tensor of the device was expected"
     if not 0 <= argument.offset <= tensor.nbytes:
         yield f"{part}: byte {argument.offset} of {tensor.name}, which has {tensor.nbytes}"

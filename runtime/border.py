@@ -28,15 +28,23 @@ def check(inputs: Mapping[str, Array], tensors: Sequence[Tensor]) -> None:
 
 
 def _problem(array: Array | None, tensor: Tensor) -> str | None:
-    wanted = f"{tensor.border}{list(tensor.shape)}"
+    wanted = str(tensor.host_type) if tensor.is_host else f"{tensor.border}{list(tensor.shape)}"
     if array is None:
         return f"{tensor.name}: found nothing; expected {wanted}"
+    if tensor.is_host:
+        misfit = tensor.host_type.misfit(array)
+        return misfit and f"{tensor.name}: {misfit}"
     if array.shape != tensor.shape or array.dtype != tensor.border_dtype:
         return f"{tensor.name}: found {array.dtype}{list(array.shape)}; expected {wanted}"
+    return too_wide(array, tensor.name)
+
+
+def too_wide(array: Array, name: str) -> str | None:
+    """What is wrong with integers that 32 bits do not hold."""
     if array.dtype == np.int64 and array.size:
         low, high = int(array.min()), int(array.max())
         if low < -(1 << 31) or high >= 1 << 31:
-            return f"{tensor.name}: found values from {low} to {high}; expected 32 bits, as the device's indices have"
+            return f"{name}: found values from {low} to {high}; expected 32 bits, as the device's indices have"
     return None
 
 
@@ -58,7 +66,12 @@ def to_device(array: Array, dtype: DType) -> Array:
 
 def from_device(array: Array, tensor: Tensor) -> Array:
     """The array in the type that callers see; every device type fits."""
+    return as_type(array, tensor.border_dtype)
+
+
+def as_type(array: Array, dtype: "np.dtype[Any]") -> Array:
+    """An array of the device as one of the host."""
     if array.dtype == np.bool_:
         array = array.view(np.uint8) != 0
     with np.errstate(all="ignore"):
-        return array.astype(tensor.border_dtype)
+        return array.astype(dtype)

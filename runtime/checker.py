@@ -53,6 +53,8 @@ class Launch:
     program: Program
     registers: NDArray[np.int64]
     kernel: str = "kernel"
+    restarts: bool = False
+    """All counters are 0 before it."""
 
 
 def check(
@@ -147,6 +149,8 @@ class _Check:
         counters = np.zeros(isa.COUNTERS, np.int64)
         ticks = np.zeros(self.cores * ENGINES, np.int64)
         for launch, flat, of_cores, loose_here in zip(self.launches, flats, surveys, loose, strict=True):
+            if launch.restarts:
+                counters[:] = 0
             signals = self.launch(launch, flat, of_cores, shadow, counters, ticks, loose_here)
             if signals is None:
                 return False

@@ -6,12 +6,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from .container import AGAIN, ArtifactError
-from .plan import Argument, Kernel, Launch, Metadata, Plan, Tensor, TensorRef, Versions
+from .cpu import HostNode
+from .plan import (
+    Argument,
+    Copy,
+    HostCall,
+    Kernel,
+    Launch,
+    Metadata,
+    Plan,
+    Step,
+    Tensor,
+    TensorRef,
+    Versions,
+)  # fmt: skip
 
 MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
 WEIGHTS = "weights.safetensors"
 DEBUG = "debug/"
+
+
+def host_member(part: int) -> str:
+    """The member with the ONNX model of a part that runs on the CPU."""
+    return f"host/{part}.onnx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +56,8 @@ class Manifest:
     kernels: tuple[KernelEntry, ...]
     tensors: tuple[Tensor, ...]
     plans: tuple[Plan, ...]
+    host: tuple[tuple[HostNode, ...], ...]
+    """The nodes of each part that runs on the CPU."""
     members: Mapping[str, tuple[int, str]]
     """Size and SHA-256 of every other member."""
 
@@ -66,6 +86,7 @@ def dump(manifest: Manifest) -> bytes:
         "kernels": [_fields(entry) for entry in manifest.kernels],
         "tensors": [_fields(tensor) for tensor in manifest.tensors],
         "plans": plans,
+        "host": [[_fields(node) for node in nodes] for nodes in manifest.host],
         "nodes": list(names),
         "members": {name: {"size": size, "sha256": digest} for name, (size, digest) in manifest.members.items()},
     }
@@ -79,12 +100,21 @@ def _fields(data: Any) -> dict[str, Any]:
 def _dump_plan(plan: Plan, names: dict[str, int]) -> dict[str, Any]:
     steps: list[dict[str, Any]] = []
     for launch in plan.steps:
+        if not isinstance(launch, Launch):
+            steps.append(_dump_host_step(launch))
+            continue
         arguments = [a if isinstance(a, int) else [a.tensor, a.offset] for a in launch.arguments]
         nodes = [[names.setdefault(name, len(names)) for name in slot] for slot in launch.nodes]
         base = {"l1": launch.l1, "ub": launch.ub, "token": launch.token}
         steps.append({"launch": launch.kernel, "arguments": arguments, "nodes": nodes, **base})
     borders = {"inputs": list(plan.inputs), "outputs": list(plan.outputs), "linked": int(plan.linked)}
     return {"binding": dict(plan.binding), "arena_bytes": plan.arena_bytes, "steps": steps, **borders}
+
+
+def _dump_host_step(step: Copy | HostCall) -> dict[str, Any]:
+    if isinstance(step, Copy):
+        return {"copy": step.source, "to": step.to}
+    return {"host": step.part, "inputs": list(step.inputs), "outputs": list(step.outputs)}
 
 
 class Value:
@@ -166,7 +196,7 @@ def load(manifest: Value) -> Manifest:
     """All tables. Raises `ArtifactError` for the first value of another type."""
     table = manifest.record(
         *("format", "isa", "compiler", "target", "cores", "model", "options", "onnx"),
-        *("kernels", "tensors", "plans", "nodes", "members"),
+        *("kernels", "tensors", "plans", "host", "nodes", "members"),
     )
     names = [name.text() for name in table["nodes"].items()]
     metadata = Metadata(table["model"].text(), table["options"].texts(), table["onnx"].texts())
@@ -178,6 +208,7 @@ def load(manifest: Value) -> Manifest:
         tuple(_load_kernel(item) for item in table["kernels"].items()),
         tuple(_load_tensor(item) for item in table["tensors"].items()),
         tuple(_load_plan(item, names) for item in table["plans"].items()),
+        tuple(tuple(_load_host_node(node) for node in part.items()) for part in table["host"].items()),
         {name: _load_member(item) for name, item in table["members"].table().items()},
     )
 
@@ -206,11 +237,29 @@ def _load_plan(value: Value, names: list[str]) -> Plan:
     return Plan(
         {key: item.integer() for key, item in table["binding"].table().items()},
         table["arena_bytes"].count(),
-        tuple(_load_launch(item, names) for item in table["steps"].items()),
+        tuple(_load_step(item, names) for item in table["steps"].items()),
         tuple(item.count() for item in table["inputs"].items()),
         tuple(item.count() for item in table["outputs"].items()),
         bool(table["linked"].count()),
     )
+
+
+def _load_host_node(value: Value) -> HostNode:
+    table = value.record(*HostNode.__slots__)
+    name, operator, reason = (table[key].text() for key in ("name", "operator", "reason"))
+    return HostNode(name, operator, reason, table["nbytes"].count())
+
+
+def _load_step(value: Value, names: list[str]) -> Step:
+    table = value.table()
+    if "copy" in table:
+        table = value.record("copy", "to")
+        return Copy(table["copy"].count(), table["to"].count())
+    if "host" in table:
+        table = value.record("host", "inputs", "outputs")
+        inputs, outputs = (tuple(item.count() for item in table[key].items()) for key in ("inputs", "outputs"))
+        return HostCall(table["host"].count(), inputs, outputs)
+    return _load_launch(value, names)
 
 
 def _load_launch(value: Value, names: list[str]) -> Launch:

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from . import border, emulator
 from .artifact import Artifact, check_target
 from .border import InputError
+from .cpu import HostPart
 from .device import Device, Stream
 from .emulator import Prepared, RowCounts
 from .faults import DeviceFault
 from .numerics.dtype import DType
-from .plan import Plan, Tensor
+from .plan import Copy, HostCall, Plan, Tensor
 from .profile import Profile, profile
 from .segments import Segment, segments
-from .stream import COMPUTE, COPY_IN, COPY_OUT
+from .stream import COMPUTE, COPY_IN, COPY_OUT, HOST
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], None]
@@ -101,15 +102,57 @@ class Model:
         if linked is not None and linked != plan.linked:
             plan = self._other(plan)
         tensors = self.artifact.tensors
-        outputs = {t.name: np.zeros(t.shape, t.border_dtype) for t in (tensors[index] for index in plan.outputs)}
-        for tensor in (tensors[index] for index in plan.inputs):
+        wanted = [tensors[index] for index in plan.outputs]
+        outputs = {t.name: np.zeros(t.shape, t.border_dtype) for t in wanted}  # of the host: replaced
+        held: dict[int, Any] = {index: inputs[tensors[index].name] for index in plan.inputs if tensors[index].is_host}
+        for tensor in (tensors[index] for index in plan.inputs if not tensors[index].is_host):
             self._copy_in(stream, tensor, inputs[tensor.name])
-        name = f"model {self.artifact.metadata.model}".strip()
-        launches = partial(self._run_segments, plan, seed, on_launch)
-        stream.add(name, COMPUTE, launches, lambda: self.profile(plan).cycles)
-        for tensor in (tensors[index] for index in plan.outputs):
-            self._copy_out(stream, tensor, outputs[tensor.name])
+        self._queue_steps(stream, plan, held, partial(self._run_segments, plan, seed, on_launch))
+        for index, tensor in zip(plan.outputs, wanted, strict=True):
+            if tensor.is_host:
+                stream.add(f"result {tensor.name}", HOST, partial(_hand_out, outputs, tensor, held, index), _no_cycles)
+            else:
+                self._copy_out(stream, tensor, outputs[tensor.name])
         return outputs
+
+    def _queue_steps(self, stream: Stream, plan: Plan, held: dict[int, Any], launch: Callable[[range], None]) -> None:
+        """Queues the steps of a plan; `held` has the values of the host."""
+        name = f"model {self.artifact.metadata.model}".strip()
+        for part in plan.parts:
+            if isinstance(part, range):
+                stream.add(name, COMPUTE, partial(launch, part), partial(self._cycles, plan, part))
+            elif isinstance(part, HostCall):
+                host = self.artifact.host[part.part]
+                stream.add(
+                    f"{name}: on the CPU",
+                    HOST,
+                    partial(_call, host, part, held),
+                    partial(host.cycles, self.device.target),
+                )
+            else:
+                self._queue_copy(stream, part, held)
+
+    def _cycles(self, plan: Plan, numbers: range) -> float:
+        """Of launches that follow each other."""
+        return sum(launch.cycles for launch in self.profile(plan).launches[numbers.start : numbers.stop])
+
+    def _queue_copy(self, stream: Stream, step: Copy, held: dict[int, Any]) -> None:
+        """A transfer in the middle of a plan."""
+        source, to = self.artifact.tensors[step.source], self.artifact.tensors[step.to]
+        tensor = to if source.is_host else source
+        memory, address, dtype = self.device.memory, self._address(tensor), DType.parse(tensor.dtype)
+
+        def up() -> None:
+            array = np.asarray(held[step.source])
+            if problem := border.too_wide(array, source.name):
+                raise InputError(problem)
+            memory.write(address, border.to_device(array, dtype))
+
+        def down() -> None:
+            held[step.to] = border.as_type(self.peek(source), to.border_dtype)
+
+        part, action = (COPY_IN, up) if source.is_host else (COPY_OUT, down)
+        stream.add(f"{part} {source.name}", part, action, lambda: stream.link(tensor.nbytes))
 
     def sticky(self) -> list[Sticky]:
         """Overflows and NaNs of the last run by ONNX nodes, worst first; empty if there were none."""
@@ -157,7 +200,7 @@ class Model:
 
     def _kernel_of(self, segment: Segment, row: int) -> str:
         """The kernel that a row of a segment belongs to."""
-        return self.artifact.kernels[self._last.steps[segment.launch_of(row)].kernel].name
+        return self.artifact.kernels[self._last.launches[segment.launch_of(row)].kernel].name
 
     def _address(self, tensor: Tensor) -> int:
         return self._buffer.address + tensor.offset
@@ -192,15 +235,19 @@ class Model:
 
         stream.add(f"copy out {tensor.name}", COPY_OUT, action, lambda: stream.link(tensor.nbytes))
 
-    def _run_segments(self, plan: Plan, seed: int | None, on_launch: Progress | None) -> None:
+    def _run_segments(self, plan: Plan, seed: int | None, on_launch: Progress | None, numbers: range) -> None:
+        """Runs launches that follow each other."""
         counters = emulator.new_counters()
-        self._counts, self._last = [], plan
+        if numbers.start == 0 or self._last is not plan:
+            self._counts, self._last = [], plan
         for segment, prepared in self._segments(plan):
+            if segment.first not in numbers:
+                continue
             done = segment.first + len(segment.starts)
             counts = self._run_segment(segment, prepared, counters, None if seed is None else seed + segment.first)
             self._counts.append((segment, counts))
             if on_launch is not None:
-                on_launch(done, len(plan.steps))
+                on_launch(done, len(plan.launches))
 
     def _run_segment(
         self, segment: Segment, prepared: Prepared, counters: NDArray[np.int64], seed: int | None
@@ -223,3 +270,16 @@ class Model:
             number = segment.launch_of(max(fault.row, 0))
             kernel = f"{self._kernel_of(segment, max(fault.row, 0))} (launch {number})"
             raise fault.at(replace(fault.place, kernel=kernel)) from None
+
+
+def _call(part: HostPart, step: HostCall, held: dict[int, Any]) -> None:
+    """Runs a part on the CPU."""
+    held.update(zip(step.outputs, part.run([held[index] for index in step.inputs]), strict=True))
+
+
+def _hand_out(outputs: dict[str, Any], tensor: Tensor, held: Mapping[int, Any], index: int) -> None:
+    outputs[tensor.name] = held[index]
+
+
+def _no_cycles() -> float:
+    return 0.0

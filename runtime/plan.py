@@ -1,6 +1,6 @@
 """What a compiled model consists of (docs/program.md §2–4), as data."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from .cpu import HOST, HostType
 from .encoding import Program, encode
 from .numerics.dtype import DType
 
@@ -53,24 +54,40 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An array in global memory, `offset` bytes from the start of the model's allocation."""
+    """An array in global memory, `offset` bytes from the start of the model's allocation; or a value that only the
+    host holds (`dtype` is "host"), which has no place there."""
 
     name: str
     dtype: str
-    """As in docs/numerics.md: `f16`."""
+    """As in docs/numerics.md: `f16`; or `host`."""
     shape: tuple[int, ...]
+    """Of a value of the host: () unless all extents are known."""
     role: Role
     offset: int
     border: str = ""
-    """Of an input or output: the element type of the ONNX model, as numpy calls it."""
+    """Of an input or output: the element type of the ONNX model, as numpy calls it. Of a value of the host: its type,
+    as in `cpu.py`."""
+
+    @property
+    def is_host(self) -> bool:
+        """It has no place on the device."""
+        return self.dtype == HOST
 
     @property
     def nbytes(self) -> int:
-        return prod(self.shape) * DType.parse(self.dtype).size
+        """Bytes in global memory."""
+        return 0 if self.is_host else prod(self.shape) * DType.parse(self.dtype).size
+
+    @property
+    def host_type(self) -> HostType:
+        """Of a value of the host."""
+        return HostType.parse(self.border)
 
     @property
     def border_dtype(self) -> "np.dtype[np.generic]":
-        """The element type that callers see."""
+        """The element type that callers see; `object` for texts, sequences and the like."""
+        if self.is_host:
+            return self.host_type.dtype or np.dtype(np.object_)
         return np.dtype(self.border) if self.border != "bfloat16" else DType.BF16.numpy
 
 
@@ -100,18 +117,58 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """A transfer between device and host, of tensors by index: one of the two is a value of the host."""
+
+    source: int
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """One run of a part on the CPU: its inputs and outputs, values of the host by index."""
+
+    part: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+Step = Launch | Copy | HostCall
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The steps for one binding of the model's shapes. Inputs and outputs: tensors by index, in the model's order.
 
-    `linked`: the launches run as one stream (`runtime/linker.py`), not with a barrier before each.
+    `linked`: launches that follow each other run as one stream (`runtime/linker.py`), not with a barrier before each.
     """
 
     binding: Mapping[str, int]
     arena_bytes: int
-    steps: tuple[Launch, ...]
+    steps: tuple[Step, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     linked: bool = False
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """What the device computes, in order."""
+        return tuple(step for step in self.steps if isinstance(step, Launch))
+
+    @property
+    def parts(self) -> Iterator[range | Copy | HostCall]:
+        """The steps in order, launches that follow each other as the range of their numbers."""
+        first = end = 0
+        for step in self.steps:
+            if isinstance(step, Launch):
+                end += 1
+                continue
+            if end > first:
+                yield range(first, end)
+            first = end
+            yield step
+        if end > first:
+            yield range(first, end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where the cycles of a plan go: by launch, by engine, by ONNX node."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import timing
+from .cpu import HostNode
 from .generator import launch_registers
 from .isa import Engine
-from .plan import Launch, Plan
-from .segments import addresses, segments
+from .plan import Copy, HostCall, Launch, Plan
+from .segments import Segment, addresses, segments
 from .target import Target
 
 if TYPE_CHECKING:
@@ -48,6 +49,16 @@ class LaunchProfile:
         return Engine(int(self.busy.argmax()))
 
 
+@dataclass(frozen=True, slots=True)
+class HostProfile:
+    """A part on the CPU (by `nodes`), or a transfer between device and host (no nodes)."""
+
+    nodes: tuple[HostNode, ...]
+    cycles: float
+    nbytes: int = 0
+    """That a transfer moves."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """The steps of a plan, one after the other."""
@@ -55,11 +66,22 @@ class Profile:
     target: Target
     cores: int
     launches: tuple[LaunchProfile, ...]
+    host: tuple[HostProfile, ...] = ()
 
     @cached_property
     def cycles(self) -> float:
         """Of the whole plan."""
-        return sum(launch.cycles for launch in self.launches)
+        return sum(launch.cycles for launch in self.launches) + self.host_cycles
+
+    @cached_property
+    def host_cycles(self) -> float:
+        """Of the parts on the CPU, with the transfers to them and from them."""
+        return sum(part.cycles for part in self.host)
+
+    @property
+    def host_share(self) -> float:
+        """Of the whole time, 0 to 1."""
+        return self.host_cycles / self.cycles if self.host else 0.0
 
     @property
     def seconds(self) -> float:
@@ -99,17 +121,29 @@ def profile(artifact: "Artifact", plan: Plan, base: int = 0, gm: NDArray[np.uint
     target, cores = artifact.target, artifact.cores or artifact.target.cores
     launches = prepare(artifact, plan, base)
     timings = timing.time_plan(launches, target, cores, gm)
-    alone = [timed.cycles for timed in timings]
-    linked = plan.linked and bool(plan.steps)
-    cycles = _linked_cycles(artifact, plan, base, sum(timed.records for timed in timings)) if linked else alone
-    found = enumerate(zip(plan.steps, launches, timings, cycles, strict=True))
+    cycles = [timed.cycles for timed in timings]
+    for segment in segments(artifact, plan, base) if plan.linked else ():
+        numbers = slice(segment.first, segment.first + len(segment.starts))
+        cycles[numbers] = _linked_cycles(artifact, segment, sum(timed.records for timed in timings[numbers]))
+    found = enumerate(zip(plan.launches, launches, timings, cycles, strict=True))
     profiles = (_launch(n, artifact, step, prepared, timed, share) for n, (step, (prepared, _), timed, share) in found)
-    return Profile(target, cores, tuple(profiles))
+    return Profile(target, cores, tuple(profiles), tuple(_host(artifact, plan)))
 
 
-def _linked_cycles(artifact: "Artifact", plan: Plan, base: int, records: int) -> list[float]:
-    """By how much each launch of a linked plan makes it longer: from the end of those before it to its own end."""
-    (segment,) = segments(artifact, plan, base)
+def _host(artifact: "Artifact", plan: Plan) -> Iterator[HostProfile]:
+    """What the plan does besides launches."""
+    target = artifact.target
+    for step in plan.steps:
+        if isinstance(step, HostCall):
+            part = artifact.host[step.part]
+            yield HostProfile(part.nodes, part.cycles(target))
+        elif isinstance(step, Copy):
+            nbytes = max(artifact.tensors[step.source].nbytes, artifact.tensors[step.to].nbytes)
+            yield HostProfile((), target.host_latency + nbytes / target.host_bytes, nbytes)
+
+
+def _linked_cycles(artifact: "Artifact", segment: Segment, records: int) -> list[float]:
+    """By how much each launch of a stream makes it longer: from the end of those before it to its own end."""
     cores = artifact.cores or artifact.target.cores
     prepared, registers = timing.prepare(segment.program), launch_registers((), cores)
     events = 2 * records  # awaits and signals come on top of the launches' own entries
@@ -119,7 +153,7 @@ def _linked_cycles(artifact: "Artifact", plan: Plan, base: int, records: int) ->
             break
         events *= 2
     launch = np.searchsorted(np.array(segment.starts), timed.trace[:, _ROW], side="right") - 1
-    ends = np.zeros(len(plan.steps))
+    ends = np.zeros(len(segment.starts))
     np.maximum.at(ends, launch, timed.trace[:, _END])
     ends[-1] = timed.cycles
     return np.diff(np.maximum.accumulate(ends), prepend=0.0).tolist()
@@ -131,7 +165,7 @@ def prepare(artifact: "Artifact", plan: Plan, base: int = 0) -> list[tuple[timin
     prepared = [timing.prepare(kernel.program) for kernel in artifact.kernels]
     return [
         (prepared[step.kernel], launch_registers(addresses(step, artifact, base), cores, step.l1, step.ub, step.token))
-        for step in plan.steps
+        for step in plan.launches
     ]
 
 

@@ -1,4 +1,5 @@
-"""The programs that a plan runs: one for each launch, or a single stream for all of them if it is linked."""
+"""The programs that a plan runs: one for each launch, or a single stream for launches that follow each other, if it is
+linked."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -35,10 +36,15 @@ class Segment:
 def segments(artifact: "Artifact", plan: Plan, base: int) -> list[Segment]:
     """The segments of a plan, for a model that lies from address `base` on. Raises `LinkError`."""
     cores = artifact.cores or artifact.target.cores
-    if plan.linked:
-        linked = link(plan.steps, artifact.kernels, artifact.tensors, base, artifact.target, cores)
-        return [Segment(linked.program, (), linked.nodes, linked.starts, 0)]
-    return [_alone(artifact, launch, number, base) for number, launch in enumerate(plan.steps)]
+    launches = plan.launches
+    if not plan.linked:
+        return [_alone(artifact, launch, number, base) for number, launch in enumerate(launches)]
+    made: list[Segment] = []
+    for numbers in (part for part in plan.parts if isinstance(part, range)):
+        some = launches[numbers.start : numbers.stop]
+        linked = link(some, artifact.kernels, artifact.tensors, base, artifact.target, cores)
+        made.append(Segment(linked.program, (), linked.nodes, linked.starts, numbers.start))
+    return made
 
 
 def _alone(artifact: "Artifact", launch: Launch, number: int, base: int) -> Segment:

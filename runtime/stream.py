@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-COMPUTE, COPY_IN, COPY_OUT = "compute", "copy in", "copy out"
+COMPUTE, COPY_IN, COPY_OUT, HOST = "compute", "copy in", "copy out", "host"
 _OWN_FILES = Path(__file__).parent
 _LEDGER = 4096
 
@@ -32,7 +32,7 @@ class Clock:
     """Until when each part of a device is busy: of two streams only one computes at a time, while the other copies."""
 
     def __init__(self) -> None:
-        self._busy = {COMPUTE: 0.0, COPY_IN: 0.0, COPY_OUT: 0.0}
+        self._busy = {COMPUTE: 0.0, COPY_IN: 0.0, COPY_OUT: 0.0, HOST: 0.0}
         self._ledger: deque[Callable[[], None]] = deque()
 
     def post(self, entry: Callable[[], None]) -> None:

@@ -69,9 +69,13 @@ class Target:
     """From the launch of a kernel to its first instruction."""
     signal_latency: int
     """From a signal to the awaits of other cores."""
-    # host link
+    # host: its link, and its CPU
     host_bytes: float
     host_latency: int
+    host_node: int
+    """Cycles of an operator on the CPU, besides those of its bytes."""
+    host_rate: float
+    """Bytes of operands and results that an operator on the CPU goes through."""
 
     @staticmethod
     def load(name_or_path: str | Path) -> "Target":
@@ -123,7 +127,8 @@ class Target:
         positive = [
             f
             for f in _TYPES
-            if f not in ("name", "cube_cost_f32") and not f.startswith(("fixed_", "launch", "signal", "host_latency"))
+            if f not in ("name", "cube_cost_f32")
+            and not f.startswith(("fixed_", "launch", "signal", "host_latency", "host_node"))
         ]
         found = [f"{key} = {getattr(self, key)}; expected more than 0" for key in positive if getattr(self, key) <= 0]
         found += [

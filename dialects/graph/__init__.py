@@ -16,6 +16,7 @@
 | `quantize.py` | between floats and the integers that stand for them |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
+| `host.py` | what stays on the CPU, and the transfers |
 | `syntax.py`, `properties.py`, `emit.py` | how an op reads, its properties in Python, how one decomposes |
 """
 
@@ -31,6 +32,7 @@ from . import (
     conv_transpose,
     elementwise,
     gather,
+    host,
     norm,
     pool,
     quantize,
@@ -70,7 +72,13 @@ OPERATORS: tuple[type[GraphOp], ...] = tuple(
 
 Graph = Dialect(
     "graph",
-    [*OPERATORS, constants.ConstantOp, constants.WeightOp, structure.KernelOp, structure.YieldOp, structure.LaunchOp],
+    [
+        *OPERATORS,
+        *(constants.ConstantOp, constants.WeightOp),
+        *(structure.KernelOp, structure.YieldOp, structure.LaunchOp),
+        *(host.HostOp, host.UploadOp, host.DownloadOp),
+    ],
+    [host.HostValueType],
 )
 
 __all__ = ["FAMILIES", "OPERATORS", "Graph", "GraphOp"]

@@ -91,7 +91,7 @@ def main() -> int:
         npu = stepwell.Device(TARGET).load(artifact)
         npu.run({"x": np.zeros(SHAPE, np.float32)})
         npu.profile()
-    with step(f"Running {len(artifact.plans[0].steps)} launches on the emulated NPU"):
+    with step(f"Running {len(artifact.plans[0].launches)} launches on the emulated NPU"):
         (found,) = npu.run({"x": image}).values()
     characters = alphabet(artifact.metadata.onnx["character"])
     read, expected = text(found[0], characters), text(reference[0], characters)

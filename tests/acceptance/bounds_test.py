@@ -127,7 +127,7 @@ def test_overlapping_launches_gain_no_more_than_there_is(name: str, target: str)
 def launches(artifact: Artifact) -> Iterator[tuple[Kernel, NDArray[np.int64]]]:
     """One launch of each kernel, and its registers."""
     seen: set[int] = set()
-    for step in artifact.plans[0].steps:
+    for step in artifact.plans[0].launches:
         if step.kernel in seen:
             continue
         seen.add(step.kernel)

@@ -90,7 +90,7 @@ def test_other_tilings_change_no_bit(name: str, variant: int) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_fusion_changes_no_bit(name: str) -> None:
     artifact = compiled(name, enabled=False)
-    assert len(artifact.plans[0].steps) > len(compiled(name).plans[0].steps)
+    assert len(artifact.plans[0].launches) > len(compiled(name).plans[0].launches)
     assert hash_of(name, "edge", enabled=False) == golden(name)
 
 

@@ -109,14 +109,14 @@ def test_the_host_has_nothing_to_do(name: str) -> None:
     artifact = compiled(name)
     (plan,) = artifact.plans
     assert all(type(step) is Launch for step in plan.steps)
-    launched = {node for step in plan.steps for nodes in step.nodes for node in nodes}
+    launched = {node for step in plan.launches for nodes in step.nodes for node in nodes}
     graph = proto(name).graph
     branches = list(inner_nodes(graph))
     taken = {node.op_type for node in branches if node.name in launched}
     missing = {node.op_type for node in graph.node if node.name and node.name not in launched}
     missing |= {node.op_type for node in branches} - taken
     assert missing <= HOSTLESS
-    touched = {each.tensor for step in plan.steps for each in step.arguments if not isinstance(each, int)}
+    touched = {each.tensor for step in plan.launches for each in step.arguments if not isinstance(each, int)}
     assert touched >= set(plan.outputs)
 
 

@@ -97,7 +97,7 @@ def of_model(name: str) -> Iterator[Subject]:
     artifact = api.compile(MODELS[name](), target=TINY, cores=1)
     memory = loaded(artifact)
     seen: set[int] = set()
-    for step in artifact.plans[0].steps:
+    for step in artifact.plans[0].launches:
         arguments = addresses(step, artifact, 0)
         kernel = artifact.kernels[step.kernel]
         subject = Subject(

@@ -70,6 +70,8 @@ def random_chip(seed: int) -> Target:
             "signal_latency": one(0, 10, 900),
             "host_bytes": rate(1, 30),
             "host_latency": one(0, 5000),
+            "host_node": one(0, 9000),
+            "host_rate": 2.0,
         },
         f"random{seed}",
     )

@@ -1,0 +1,191 @@
+"""Nodes that the device does not run, as parts for the CPU: `graph.host` ops, one node each (`passes/host_parts.py`
+joins them).
+
+onnxruntime is asked at import whether it runs a node, and of which types and extents its results are.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from xdsl.ir import SSAValue
+
+from ..dialects.graph.constants import ELEMENTS, NUMPY
+from ..dialects.graph.host import DownloadOp, HostOp, HostValueType, UploadOp, host_type, is_host
+from ..dialects.graph.host_model import captured, graphs_of, value_info
+from ..dialects.graph.op import InferError, element, i32
+from ..runtime.cpu import HostNode, HostType, compiled
+from .builder import GraphBuilder
+from .model_file import Array
+from .node import Node, Value
+
+MOST_RESIDUE = 1 << 14
+"""Elements of a result that are few enough to stay on the CPU, where the operands are."""
+
+
+class Hosting:
+    """Makes host ops; see the module. `model` gives opsets and the types of values."""
+
+    def __init__(self, model: onnx.ModelProto, builder: GraphBuilder) -> None:
+        self._model = model
+        self._builder = builder
+        self._uploads: dict[SSAValue, SSAValue] = {}
+        self._downloads: dict[tuple[SSAValue, str], SSAValue] = {}
+        self._types: Mapping[str, int] | None = None
+
+    # transfers --------------------------------------------------------------------------------------------------------
+    def on_device(self, value: SSAValue) -> SSAValue:
+        """A host value as a tensor, copied once. Raises `InferError` for one that the device cannot hold."""
+        if not is_host(value):
+            return value
+        kind = host_type(value)
+        if value not in self._uploads:
+            if kind.dtype is None or kind.dtype not in ELEMENTS:
+                raise InferError(f"the device holds f32, f16, bf16, integers and truth values (found {kind.kind})")
+            if not kind.is_static:
+                raise InferError(f"shapes are known when the model is compiled (found {kind}, `?` known at run time)")
+            op = self._builder.insert(UploadOp.of(value, ELEMENTS[kind.dtype]))
+            self._uploads[value] = op.results[0]
+        return self._uploads[value]
+
+    def on_host(self, value: SSAValue, name: str) -> SSAValue:
+        """A tensor as a host value of the type that the ONNX model gives the name."""
+        if is_host(value):
+            return value
+        dtype = self._dtype(value, name)
+        key = value, str(dtype)
+        if key not in self._downloads:
+            self._downloads[key] = self._builder.insert(DownloadOp.of(value, dtype)).results[0]
+        return self._downloads[key]
+
+    def _dtype(self, value: SSAValue, name: str) -> "np.dtype[Any]":
+        """numpy's type of a value by the model: an i32 may stand for wider and narrower integers."""
+        if element(value) != i32:
+            return NUMPY[element(value)]
+        if self._types is None:
+            self._types = element_types(self._model)
+        code = self._types.get(name, onnx.TensorProto.INT32)
+        found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
+        return found if found.kind in "iu" else np.dtype(np.int32)
+
+    # nodes ------------------------------------------------------------------------------------------------------------
+    def run(self, node: Node, values: Mapping[str, Value | None], reason: str) -> list[Value | None]:
+        """The results of a node on the CPU; `values` has what it reads, by name. Raises `HostError`."""
+        names = list(dict.fromkeys((*filter(None, node.proto.input), *captured(node.proto))))
+        inputs = {name: values[name] for name in names}
+        computed = {n: self.on_host(v, n) for n, v in inputs.items() if isinstance(v, SSAValue)}
+        known = {n: v for n, v in inputs.items() if not isinstance(v, SSAValue) and v is not None}
+        kinds = {name: host_type(value) for name, value in computed.items()}
+        return self._insert(node.proto, node.name, computed, known, kinds, reason)
+
+    def constant(self, array: Array, name: str, reason: str) -> SSAValue:
+        """A value of the CPU that is known."""
+        proto = onnx.helper.make_node("Identity", ["value"], ["result"], name=name)
+        (made,) = self._insert(proto, name, {}, {"value": array}, {}, reason)
+        assert isinstance(made, SSAValue)
+        return made
+
+    def copy(self, value: SSAValue, name: str, reason: str) -> SSAValue:
+        """A host value once more: an output has a value of its own."""
+        proto = onnx.helper.make_node("Identity", ["value"], ["result"], name=name)
+        (made,) = self._insert(proto, name, {"value": value}, {}, {"value": host_type(value)}, reason)
+        assert isinstance(made, SSAValue)
+        return made
+
+    def _insert(
+        self,
+        proto: onnx.NodeProto,
+        name: str,
+        computed: Mapping[str, SSAValue],
+        known: Mapping[str, Array],
+        kinds: Mapping[str, HostType],
+        reason: str,
+    ) -> list[Value | None]:
+        model = self._one_node(proto, known, kinds)
+        results = result_types(model)
+        nbytes = sum(array.nbytes for array in known.values())
+        nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
+        node = HostNode(name, proto.op_type, reason, nbytes)
+        text = model.SerializeToString()
+        op = HostOp.of(
+            text, [node], list(computed.values()), [HostValueType.of(kind) for kind in results], self._builder.weights
+        )
+        values = iter(self._builder.insert(op).results)
+        return [_known_if_empty(next(values)) if output else None for output in proto.output]
+
+    def _one_node(
+        self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]
+    ) -> onnx.ModelProto:
+        graph = onnx.GraphProto(name=proto.name or proto.op_type, node=[proto])
+        graph.input.extend(value_info(name, kind) for name, kind in kinds.items())
+        graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in known.items())
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
+        return onnx.ModelProto(
+            graph=graph, opset_import=self._model.opset_import, ir_version=max(self._model.ir_version, 4)
+        )
+
+
+def _known_if_empty(value: SSAValue) -> Value:
+    kind = host_type(value)
+    if kind.is_static and kind.dtype in ELEMENTS and kind.shape is not None and 0 in kind.shape:
+        return np.zeros(kind.shape, kind.dtype)
+    return value
+
+
+def result_types(model: onnx.ModelProto) -> list[HostType]:
+    """The types of a model's outputs, as onnxruntime infers them. Raises `HostError` for what it does not run."""
+    session: Any = compiled(model.SerializeToString()).session
+    outputs = session.get_outputs()
+    if all(output.shape for output in outputs):
+        ranks: dict[str, int] = {}
+    else:  # onnxruntime gives an unknown shape and that of a number alike
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+        ranks = {info.name: 0 for info in inferred if info.type.tensor_type.HasField("shape")}
+    return [_result_type(output, output.name in ranks) for output in outputs]
+
+
+def _result_type(output: Any, has_shape: bool) -> HostType:
+    if not output.type.startswith("tensor("):
+        return HostType(output.type)
+    if not output.shape and not has_shape:
+        return HostType(output.type)
+    return HostType(output.type, tuple(size if isinstance(size, int) and size >= 0 else -1 for size in output.shape))
+
+
+def element_types(model: onnx.ModelProto) -> dict[str, int]:
+    """The element type of each value that ONNX's shape inference knows; graphs inside nodes count as well."""
+    bare = onnx.ModelProto()
+    bare.CopyFrom(_without_data(model))
+    found: dict[str, int] = {}
+    try:
+        _collect(onnx.shape_inference.infer_shapes(bare).graph, found)
+    except Exception:  # noqa: BLE001 - what the model itself states must do
+        _collect(bare.graph, found)
+    return found
+
+
+def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its initialisers as inputs."""
+    graph = onnx.GraphProto(name=model.graph.name, node=model.graph.node, output=model.graph.output)
+    given = {info.name for info in model.graph.input}
+    graph.input.extend(model.graph.input)
+    graph.input.extend(
+        onnx.helper.make_tensor_value_info(t.name, t.data_type, list(t.dims))
+        for t in model.graph.initializer
+        if t.name not in given
+    )
+    graph.value_info.extend(model.graph.value_info)
+    return onnx.ModelProto(graph=graph, opset_import=model.opset_import, ir_version=model.ir_version)
+
+
+def _collect(graph: onnx.GraphProto, found: dict[str, int]) -> None:
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        if info.type.WhichOneof("value") == "tensor_type":
+            found.setdefault(info.name, info.type.tensor_type.elem_type)
+    for tensor in graph.initializer:
+        found.setdefault(tensor.name, tensor.data_type)
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in graphs_of(attribute):
+                _collect(inner, found)
