@@ -44,9 +44,12 @@ def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: i
     graph = onnx.helper.make_graph([node], "one", infos, results)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(node.domain, opset)])
     try:
-        found = iter(ReferenceEvaluator(model).run(None, feeds))
+        results = ReferenceEvaluator(model).run(None, feeds)
     except Exception:  # noqa: BLE001 - whatever the reference does not do, the caller reports with the node's name
         return None
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+        return None  # a sequence
+    found = iter(results)
     return [np.asarray(next(found)) if name else np.zeros(0) for name in node.output]
 
 

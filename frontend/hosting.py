@@ -15,7 +15,7 @@ from ..dialects.graph.constants import ELEMENTS, NUMPY
 from ..dialects.graph.host import DownloadOp, HostOp, HostValueType, UploadOp, host_type, is_host
 from ..dialects.graph.host_model import captured, graphs_of, value_info
 from ..dialects.graph.op import InferError, element, i32
-from ..runtime.cpu import HostNode, HostType, compiled
+from ..runtime.cpu import HostError, HostNode, HostType, compiled
 from .builder import GraphBuilder
 from .model_file import Array
 from .node import Node, Value
@@ -50,7 +50,7 @@ class Hosting:
         return self._uploads[value]
 
     def on_host(self, value: SSAValue, name: str) -> SSAValue:
-        """A tensor as a host value of the type that the ONNX model gives the name."""
+        """A tensor as a host value of the type that the ONNX model gives the name. Raises `HostError`."""
         if is_host(value):
             return value
         dtype = self._dtype(value, name)
@@ -104,6 +104,8 @@ class Hosting:
     ) -> list[Value | None]:
         model = self._one_node(proto, known, kinds)
         results = result_types(model)
+        if unknown := [kind.kind for kind in (*kinds.values(), *results) if not kind.is_known]:
+            raise HostError(f"the CPU takes no values of {', '.join(unknown)}")
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
         node = HostNode(name, proto.op_type, reason, nbytes)

@@ -74,12 +74,13 @@ def read_inputs(
 def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bool = False) -> Input | str:
     """An input, or what is wrong with it."""
     if info.type.WhichOneof("value") != "tensor_type":
-        if host and info.type.WhichOneof("value") is not None:
-            return Input(info.name, (), None, HostType(type_text(info.type)))
+        kept = HostType(type_text(info.type)) if host and info.type.WhichOneof("value") is not None else None
+        if kept is not None and kept.is_known:
+            return Input(info.name, (), None, kept)
         return f"{info.name}: an input is a tensor (found {info.type.WhichOneof('value')}); export the model without it"
     kind = info.type.tensor_type
     element = ELEMENTS.get(kind.elem_type)
-    if element is None and not (host and kind.elem_type):
+    if element is None and not (host and kind.elem_type and HostType(type_text(info.type)).is_known):
         found = TensorProto.DataType.Name(kind.elem_type)
         return f"{info.name}: inputs hold f32, f16, bf16, integers or truth values (found {found}); convert the model"
     dims = [_extent(dim) for dim in kind.shape.dim]

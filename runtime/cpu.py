@@ -10,7 +10,6 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from .target import Target
@@ -21,13 +20,12 @@ HOST = "host"
 NUMPY: Mapping[str, "np.dtype[Any]"] = {
     name: np.dtype(kind)
     for name, kind in {
-        "float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "double": np.float64,
+        "float": np.float32, "float16": np.float16, "double": np.float64, "bool": np.bool_, "string": np.object_,
         "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
         "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
-        "bool": np.bool_, "string": np.object_, "complex64": np.complex64, "complex128": np.complex128,
     }.items()
 }  # fmt: skip
-"""numpy's type of each element type, by ONNX's name."""
+"""numpy's type of each element type by ONNX's name, as far as arrays of it can be handed to onnxruntime."""
 NAMES = {kind: name for name, kind in NUMPY.items()}
 """ONNX's name of each of numpy's types."""
 _TEXT_BYTES = 16
@@ -56,7 +54,9 @@ class HostType:
 
     @staticmethod
     def of(dtype: "np.dtype[Any]", shape: Sequence[int]) -> "HostType":
-        """The type of an array."""
+        """The type of an array. Raises `HostError`."""
+        if dtype not in NAMES and dtype.kind not in "OUS":
+            raise HostError(f"the CPU takes no arrays of {dtype.name}")
         return HostType(f"tensor({NAMES.get(dtype, 'string')})", tuple(shape))
 
     def __str__(self) -> str:
@@ -68,6 +68,12 @@ class HostType:
     def dtype(self) -> "np.dtype[Any] | None":
         """numpy's type of a tensor's elements; None for a sequence and the like."""
         return NUMPY.get(self.kind[len("tensor(") : -1]) if self.kind.startswith("tensor(") else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether onnxruntime takes and gives such values."""
+        inner = self.kind.rpartition("(")[2].partition(")")[0]
+        return all(name in NUMPY for name in inner.split(","))
 
     @property
     def is_static(self) -> bool:

@@ -159,4 +159,6 @@ def run(artifact: Artifact | str | Path, inputs: Mapping[str, Array]) -> dict[st
     if not isinstance(inputs, Mapping):
         raise InputError(f'inputs: {type(inputs).__name__}; arrays by the name of the input, as in {{"x": x}}')
     artifact = artifact if isinstance(artifact, Artifact) else load(artifact)
-    return artifact.model.run({name: np.asarray(array) for name, array in inputs.items()})
+    model = artifact.model
+    as_they_are = {t.name for t in model.inputs if t.is_host and t.host_type.dtype is None}
+    return model.run({name: v if name in as_they_are else np.asarray(v) for name, v in inputs.items()})

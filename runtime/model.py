@@ -209,9 +209,9 @@ class Model:
         """The plan for the shapes given, which the inputs then fit. Raises `InputError`."""
         tensors = self.artifact.tensors
         plans = self.artifact.plans
-        shapes = {name: array.shape for name, array in inputs.items()}
+        shapes = {name: np.shape(array) for name, array in inputs.items() if isinstance(array, np.ndarray)}
         for plan in plans:
-            if all(shapes.get(tensors[index].name) == tensors[index].shape for index in plan.inputs):
+            if all(shapes.get(t.name, t.shape) == t.shape for t in (tensors[index] for index in plan.inputs)):
                 break
         else:
             plan = plans[0]

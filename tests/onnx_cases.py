@@ -5,7 +5,7 @@
 
 Many cases give shapes, axes and the like as inputs. A case is tried as it stands; then with its integers, without and
 with the first input, then with all inputs but the first as constants; last with all of them, for operators that make
-something of sizes.
+something of sizes. A case that is refused in every form is tried as it stands with the CPU's help.
 """
 
 import signal
@@ -49,7 +49,8 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case. `state` is `native`, `known` (computed at import), `refused`, `wrong` or `crash`."""
+    """What became of a case. `state` is `native`, `known` (computed at import), `host` (the CPU has a part in it),
+    `refused`, `wrong` or `crash`."""
 
     name: str
     operator: str
@@ -82,20 +83,37 @@ def operator_of(model: onnx.ModelProto) -> str:
     return f"{domain}{node.op_type}"
 
 
-def arrays(values: Sequence[Any]) -> list[Array] | None:
-    """The values of a case; None if one of them is a sequence or an optional value."""
-    found = [onnx.numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for v in values]
-    return [np.asarray(v) for v in found] if all(isinstance(v, np.ndarray | np.generic) for v in found) else None
+def arrays(values: Sequence[Any]) -> list[Any]:
+    """The values of a case: arrays, lists of arrays, None."""
+    return [_value(value) for value in values]
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case onnx.TensorProto():
+            return onnx.numpy_helper.to_array(value)
+        case onnx.SequenceProto():
+            return onnx.numpy_helper.to_list(value)
+        case onnx.OptionalProto():
+            return _value(onnx.numpy_helper.to_optional(value))
+        case list():
+            return [_value(part) for part in value]
+        case None:
+            return None
+        case _:
+            return np.asarray(value)
 
 
 # forms ----------------------------------------------------------------------------------------------------------------
 
 
 def forms(
-    model: onnx.ModelProto, inputs: Sequence[Array], operator: str
+    model: onnx.ModelProto, inputs: Sequence[Any], operator: str
 ) -> Iterator[tuple[str, onnx.ModelProto, list[int]]]:
     """The model with more and more constants: which they are, the model, and the inputs that are left."""
     tried: list[list[int]] = []
+    if not all(isinstance(value, np.ndarray) for value in inputs):
+        return  # a sequence, or nothing
     integers = [i for i, array in enumerate(inputs) if i == 0 or array.dtype != np.int64]
     for name, left in (
         ("", list(range(len(inputs)))),
@@ -136,27 +154,25 @@ def judge(operator: str, case: Any, target: str = "tiny") -> Verdict:
     passes = expected is not None
     for number, (given, results) in enumerate(case.data_sets):
         inputs, wanted = arrays(given), arrays(results)
-        if inputs is None or wanted is None:
-            reason, passes = "values are tensors (found a sequence, a map or an optional value)", False
-            break
         also = None if expected is None else expected[number]
         passes = passes and also is not None and departure(case, also, wanted) is None
         state, reason, constants = settle(operator, case, inputs, (wanted, also), target)
-        if state not in ("native", "known"):
+        if state not in ("native", "known", "host"):
             break
     return Verdict(case.name, operator, state, reason, constants, passes)
 
 
 def settle(
-    operator: str, case: Any, inputs: Sequence[Array], wanted: Sequence[Sequence[Array] | None], target: str
+    operator: str, case: Any, inputs: Sequence[Any], wanted: Sequence[Sequence[Any] | None], target: str
 ) -> tuple[str, str, str]:
     """State, reason and constants. `wanted` holds what the case expects, and what onnxruntime gives."""
     refusals: list[str] = []
-    for constants, model, left in forms(case.model, inputs, operator):
+    tries = [(*form, False) for form in forms(case.model, inputs, operator)]
+    for constants, model, left, host in (*tries, ("", case.model, list(range(len(inputs))), True)):
         try:
             with at_most(SECONDS), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = compute(model, [inputs[i] for i in left], target)
+                found = compute(model, [inputs[i] for i in left], target, host)
         except REFUSALS as error:
             refusals.append(summary(error))
             continue
@@ -166,15 +182,15 @@ def settle(
         if None not in departures:
             return "wrong", departures[0] or "", constants
         reason = "" if departures[0] is None else "agrees with onnxruntime, which departs from the case"
-        return "native" if left else "known", reason, constants
+        return "host" if host else "native" if left else "known", reason, constants
     return "refused", refusals[-1], ""
 
 
-def compute(model: onnx.ModelProto, inputs: Sequence[Array], target: str) -> list[Array]:
-    """What the emulated device computes. Raises one of `REFUSALS`."""
-    feeds = {info.name: array for info, array in zip(model.graph.input, inputs, strict=True)}
-    shapes = {name: list(array.shape) for name, array in feeds.items()}
-    artifact = compile_model(model, target=target, precision="fp32", shapes=shapes)
+def compute(model: onnx.ModelProto, inputs: Sequence[Any], target: str, host: bool) -> list[Any]:
+    """What the emulated device computes, with `host` together with the CPU. Raises one of `REFUSALS`."""
+    feeds = {info.name: value for info, value in zip(model.graph.input, inputs, strict=True)}
+    shapes = {name: list(array.shape) for name, array in feeds.items() if isinstance(array, np.ndarray)}
+    artifact = compile_model(model, target=target, precision="fp32", shapes=shapes, host=host)
     outputs = stepwell.run(artifact, feeds)
     return [outputs[info.name] for info in model.graph.output]
 
@@ -186,7 +202,7 @@ def summary(error: Exception) -> str:
     return line.strip().split(": ", 1)[-1].rsplit("; ", 1)[0]
 
 
-def departure(case: Any, found: Sequence[Array], wanted: Sequence[Array]) -> str | None:
+def departure(case: Any, found: Sequence[Any], wanted: Sequence[Any]) -> str | None:
     """Where results are others than the case's, by its own tolerances.
 
     Of narrow floats, two units in the last place are granted: cases round after every step, docs/numerics.md once.
@@ -194,10 +210,19 @@ def departure(case: Any, found: Sequence[Array], wanted: Sequence[Array]) -> str
     if len(found) != len(wanted):
         return f"{len(found)} results, expected {len(wanted)}"
     for mine, theirs in zip(found, wanted, strict=True):
+        if theirs is None or isinstance(theirs, list):
+            if not isinstance(mine, list) or not isinstance(theirs, list):
+                if mine is not theirs:
+                    return f"{type(mine).__name__}, expected {type(theirs).__name__}"
+            elif inner := departure(case, mine, theirs):
+                return inner
+            continue
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
             return f"{mine.dtype}{mine.shape}, expected {theirs.dtype}{theirs.shape}"
         if theirs.dtype.kind in "OUS":
-            return None if np.array_equal(mine, theirs) else "other texts"
+            if not np.array_equal(mine, theirs):
+                return "other texts"
+            continue
         a, b = mine.astype(np.float64), theirs.astype(np.float64)
         rtol = max(case.rtol, 1e-5, 2 * NARROW.get(theirs.dtype.name, 0.0))
         close = np.isclose(a, b, rtol=rtol, atol=max(case.atol, 1e-6), equal_nan=True)
@@ -207,18 +232,16 @@ def departure(case: Any, found: Sequence[Array], wanted: Sequence[Array]) -> str
     return None
 
 
-def by_onnxruntime(case: Any) -> list[list[Array]] | None:
+def by_onnxruntime(case: Any) -> list[list[Any]] | None:
     """What onnxruntime gives for each data set; None if it does not run the case."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
-    names, found = [info.name for info in case.model.graph.input], list[list[Array]]()
+    names, found = [info.name for info in case.model.graph.input], list[list[Any]]()
     try:
         session = onnxruntime.InferenceSession(case.model.SerializeToString(), options, ["CPUExecutionProvider"])
         for given, _ in case.data_sets:
             inputs = arrays(given)
-            if inputs is None:
-                return None
-            found.append([np.asarray(value) for value in session.run(None, dict(zip(names, inputs, strict=True)))])
+            found.append(arrays(session.run(None, dict(zip(names, inputs, strict=True)))))
     except Exception:  # noqa: BLE001 - it does not run it, for whatever reason
         return None
     return found
@@ -246,10 +269,12 @@ Generated by `python tests/onnx_cases.py`; `tests/conformance_test.py` runs ever
 
 Each of the {count} cases that the onnx package {version} makes (a node, or the nodes of its function) is compiled for
 `tiny` with `precision="fp32"` and run on the emulated device. *native*: the device computes what the case expects.
-*known*: the result depends on sizes alone and was computed at import. *refused*: the compiler says why, below. Shapes,
-axes and the like are constants where the operator asks for it.
+*known*: the result depends on sizes alone and was computed at import. *host*: the device does not run all of it, and
+the CPU helps. *refused*: the compiler says why, below. Shapes, axes and the like are constants where the operator asks
+for it.
 
-onnxruntime passes {passed} of the cases; of those {native} are native, {known} known, {refused} refused.
+onnxruntime passes {passed} of the cases; of those {native} are native, {known} known, {host} on the host, {refused}
+refused.
 """
 
 
@@ -261,12 +286,12 @@ def page(verdicts: Sequence[Verdict]) -> str:
         count=len(verdicts),
         version=onnx.__version__,
         passed=len(passed),
-        **{state: states[state] for state in ("native", "known", "refused")},
+        **{state: states[state] for state in ("native", "known", "host", "refused")},
     )
     by_operator: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_operator[verdict.operator].append(verdict)
-    lines = ["| operator | cases | onnxruntime | native | known | refused |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["| operator | cases | onnxruntime | native | known | host | refused |", "| --- " * 7 + "|"]
     lines += [row(operator, found) for operator, found in by_operator.items()]
     total = row("all", verdicts)
     reasons = [line for found in by_operator.values() for line in notes(found)]
@@ -281,7 +306,7 @@ def row(operator: str, verdicts: Sequence[Verdict]) -> str:
     numbers = [
         len(verdicts),
         sum(v.onnxruntime for v in verdicts),
-        *(states[s] for s in ("native", "known", "refused")),
+        *(states[s] for s in ("native", "known", "host", "refused")),
     ]
     return f"| {operator} | " + " | ".join(str(number or "") for number in numbers) + " |"
 

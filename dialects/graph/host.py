@@ -86,7 +86,7 @@ class HostOp(HostBase):
 
     name = "graph.host"
     EXAMPLE: ClassVar[str] = (
-        '%1 = graph.host %0 {part = "9f86d081884c7d659a2feaa0c55ad015", nodes = [["n", "NonZero", "not supported", "48"]]}'
+        '%1 = graph.host %0 {part = "9f86d081884c7d65", nodes = [["n", "NonZero", "not supported", "48"]]}'
         ' : (!graph.host_value<"tensor(float)[4]">) -> !graph.host_value<"tensor(int64)[1,?]">'
     )
 

@@ -40,12 +40,16 @@ def type_text(kind: onnx.TypeProto) -> str:
         case "optional_type":
             return f"optional({type_text(kind.optional_type.elem_type)})"
         case "map_type":
-            key = NAMES[np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.map_type.key_type))]
-            return f"map({key},{type_text(kind.map_type.value_type)})"
+            return f"map({_name(kind.map_type.key_type)},{type_text(kind.map_type.value_type)})"
         case "tensor_type":
-            return f"tensor({NAMES[np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))]})"
+            return f"tensor({_name(kind.tensor_type.elem_type)})"
         case found:
             raise ValueError(f"a value is a tensor, a sequence, a map or optional (found {found})")
+
+
+def _name(code: int) -> str:
+    """onnxruntime's name of an element type."""
+    return NAMES.get(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)), onnx.TensorProto.DataType.Name(code).lower())
 
 
 def captured(node: onnx.NodeProto) -> list[str]:
