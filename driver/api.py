@@ -48,10 +48,11 @@ def compile(
     passes that have them. Raises errors of the user that name nodes and say what to do: `CommandError`,
     `PipelineError`, `TargetError`, and those of the importer.
     """
-    from .compilation import advance, link, options_of, start
+    from .compilation import compiled_to, link, options_of
 
-    work = start(model, target=target, shapes=shapes, cores=cores, weights=weights, host=host)
-    advance(work, "npu", options_of(precision, cores, options), settings, on_stage, keep_ir)
+    source: dict[str, Any] = {"target": target, "shapes": shapes, "cores": cores, "weights": weights, "host": host}
+    chosen = options_of(precision, cores, options)
+    work = compiled_to("npu", model, chosen, settings, on_stage, keep_ir, **source)
     return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores, linked)
 
 
@@ -68,13 +69,13 @@ def lower(
     **options: Any,
 ) -> "ModuleOp":
     """The module after a stage. It may be edited, and given to `lower`, `compile` or `weights_of` again."""
-    from .compilation import advance, options_of, remember, start
+    from .compilation import compiled_to, options_of, remember
     from .pipeline import STAGES
 
     if to not in [stage.name for stage in STAGES]:
         raise CommandError(f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r})")
-    work = start(model, target=target, shapes=shapes, cores=cores, host=host)
-    advance(work, to, options_of(precision, cores, options), settings)
+    source: dict[str, Any] = {"target": target, "shapes": shapes, "cores": cores, "host": host}
+    work = compiled_to(to, model, options_of(precision, cores, options), settings, **source)
     return remember(work)
 
 

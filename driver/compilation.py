@@ -15,11 +15,12 @@ from ..backend.encode import encode_kernel
 from ..backend.plan import build_artifact, names_of
 from ..dialects import npu
 from ..dialects.graph.constants import NUMPY
-from ..dialects.graph.host import host_type, is_host
+from ..dialects.graph.host import HostOp, host_type, is_host
 from ..dialects.graph.op import element, shape
 from ..dialects.weights import WeightStore
 from ..frontend.model_file import read_model
 from ..frontend.onnx import import_onnx
+from ..frontend.problems import ImportProblems
 from ..passes.context import CompileContext
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
@@ -97,10 +98,12 @@ def start(
     cores: int | None = None,
     weights: str | Path | None = None,
     host: bool = True,
+    leave: Mapping[str, str] | None = None,
 ) -> Compilation:
     """The model as a module of the graph dialect; a module, or IR text (a path to `.mlir`), where it stands.
 
-    `weights` is the file with the arrays that IR text names; without `host`, nothing is left to the CPU.
+    `weights` is the file with the arrays that IR text names; without `host`, nothing is left to the CPU;
+    the nodes that `leave` names are, each with a reason.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -115,7 +118,7 @@ def start(
     else:
         if weights is not None:
             raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
-        work = _imported(model, _whole(shapes or {}), place, host)
+        work = _imported(model, _whole(shapes or {}), place, host, leave or {})
     work.ctx.target = chip
     return work
 
@@ -128,11 +131,16 @@ def _whole(shapes: Shapes) -> Shapes:
         raise CommandError(f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r})') from None
 
 
-def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str, host: bool) -> Compilation:
+def _imported(
+    model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str, host: bool, leave: Mapping[str, str]
+) -> Compilation:
     ctx = CompileContext()
     source = Path(model) if isinstance(model, str) else model
     proto, folder = read_model(source, mapped=True)
-    module, weights = import_onnx(proto, shapes=shapes, folder=folder, host=host)
+    try:
+        module, weights = import_onnx(proto, shapes=shapes, folder=folder, host=host, leave=leave)
+    except ImportProblems as error:
+        raise error if host else _all_problems(error, proto, shapes, folder) from None
     ctx.weights.update(weights)
     file = str(source) if isinstance(source, Path) else "MODEL.onnx"
     sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in shapes.items()]
@@ -141,6 +149,18 @@ def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: 
     )
     name = source.stem if isinstance(source, Path) else proto.graph.name
     return Compilation(module, Origin(ctx, command, shapes, name, {e.key: e.value for e in proto.metadata_props}))
+
+
+def _all_problems(error: ImportProblems, proto: "ModelProto", shapes: Shapes, folder: Path | None) -> ImportProblems:
+    """The problems of a model without the CPU; with it, an import also sees what hangs on the nodes that have one."""
+    try:
+        module, _ = import_onnx(proto, shapes=shapes, folder=folder, host=True)
+    except ImportProblems:
+        return error
+    nodes = [node for op in module.walk() if isinstance(op, HostOp) for node in op.host_nodes()]
+    known = {problem.partition(":")[0] for problem in error.problems}
+    more = [f"{node.name}: {node.reason}; leave out --no-host" for node in nodes if node.name not in known]
+    return ImportProblems([*error.problems, *more])
 
 
 def _parsed(source: Path, target: str, weights: str | Path | None) -> Compilation:
@@ -214,6 +234,31 @@ def options_of(precision: str, cores: int | None, options: Mapping[str, Any]) ->
 def _options_known(stage: pipeline.Stage) -> set[str]:
     classes = [pipeline.load_pass(name, stage.folder) for name, _ in stage.steps]
     return {name for cls in classes for name in cls.__dataclass_fields__}
+
+
+def compiled_to(
+    to: str,
+    model: "str | Path | bytes | ModelProto | ModuleOp",
+    options: Mapping[str, Any],
+    settings: Settings | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    keep_ir: bool = False,
+    *,
+    host: bool = True,
+    **source: Any,
+) -> Compilation:
+    """`start` and `advance`; what the target has no kernel for goes to the CPU as well, in a new attempt."""
+    leave: dict[str, str] = {}
+    while True:
+        work = start(model, host=host, leave=leave, **source)
+        try:
+            advance(work, to, options, settings, on_stage, keep_ir)
+            return work
+        except pipeline.PipelineError as error:
+            refused: Mapping[str, str] = getattr(error.__cause__, "refused", {})
+            if not host or isinstance(model, ModuleOp) or not refused.keys() - leave.keys():
+                raise
+            leave |= refused
 
 
 def advance(

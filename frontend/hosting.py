@@ -27,9 +27,9 @@ MOST_RESIDUE = 1 << 14
 class Hosting:
     """Makes host ops; see the module. `model` gives opsets and the types of values."""
 
-    def __init__(self, model: onnx.ModelProto, builder: GraphBuilder) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.builder = GraphBuilder()
         self._model = model
-        self._builder = builder
         self._uploads: dict[SSAValue, SSAValue] = {}
         self._downloads: dict[tuple[SSAValue, str], SSAValue] = {}
         self._types: Mapping[str, int] | None = None
@@ -45,7 +45,7 @@ class Hosting:
                 raise InferError(f"the device holds f32, f16, bf16, integers and truth values (found {kind.kind})")
             if not kind.is_static:
                 raise InferError(f"shapes are known when the model is compiled (found {kind}, `?` known at run time)")
-            op = self._builder.insert(UploadOp.of(value, ELEMENTS[kind.dtype]))
+            op = self.builder.insert(UploadOp.of(value, ELEMENTS[kind.dtype]))
             self._uploads[value] = op.results[0]
         return self._uploads[value]
 
@@ -56,7 +56,7 @@ class Hosting:
         dtype = self._dtype(value, name)
         key = value, str(dtype)
         if key not in self._downloads:
-            self._downloads[key] = self._builder.insert(DownloadOp.of(value, dtype)).results[0]
+            self._downloads[key] = self.builder.insert(DownloadOp.of(value, dtype)).results[0]
         return self._downloads[key]
 
     def _dtype(self, value: SSAValue, name: str) -> "np.dtype[Any]":
@@ -111,9 +111,9 @@ class Hosting:
         node = HostNode(name, proto.op_type, reason, nbytes)
         text = model.SerializeToString()
         op = HostOp.of(
-            text, [node], list(computed.values()), [HostValueType.of(kind) for kind in results], self._builder.weights
+            text, [node], list(computed.values()), [HostValueType.of(kind) for kind in results], self.builder.weights
         )
-        values = iter(self._builder.insert(op).results)
+        values = iter(self.builder.insert(op).results)
         return [_known_if_empty(next(values)) if output else None for output in proto.output]
 
     def _one_node(

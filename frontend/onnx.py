@@ -76,11 +76,13 @@ def import_onnx(
     shapes: Mapping[str, Sequence[int]] | None = None,
     folder: Path | None = None,
     host: bool = False,
+    leave: Mapping[str, str] | None = None,
 ) -> tuple[ModuleOp, WeightStore]:
     """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
 
     `shapes` gives the extents of the inputs that the model leaves open, `folder` the place of the external data of a
-    model that is no path. With `host`, nodes that the device does not run are left to the CPU.
+    model that is no path. With `host`, nodes that the device does not run are left to the CPU;
+    so are those that `leave` names, each with a reason.
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
@@ -90,7 +92,7 @@ def import_onnx(
     problems += _newer(model) + _border_problems(model.graph)
     if problems:
         raise ImportProblems(problems)
-    run = _Import(model, folder, host)
+    run = _Import(model, folder, Hosting(model) if host else None, leave or {})
     for item in inputs:
         run.add_input(item)
     for proto in model.graph.node:
@@ -137,9 +139,12 @@ def _border_problems(graph: onnx.GraphProto) -> list[str]:
 class _Import:
     """The state of one import: values by name, and the problems so far."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, host: bool) -> None:
-        self.builder = GraphBuilder()
-        self._hosting = Hosting(model, self.builder) if host else None
+    def __init__(
+        self, model: onnx.ModelProto, folder: Path | None, hosting: Hosting | None, leave: Mapping[str, str]
+    ) -> None:
+        self.builder = hosting.builder if hosting else GraphBuilder()
+        self._hosting = hosting
+        self._leave = leave
         self.problems: list[str] = []
         self._folder = folder
         self._opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
@@ -257,6 +262,8 @@ class _Import:
         outputs, problems = None, self.problems
         self.problems = []
         try:
+            if node.name in self._leave:
+                raise InferError(self._leave[node.name])
             operands = [self._hosting.on_device(v) if isinstance(v, SSAValue) else v for v in node.inputs]
             moved = replace(node, inputs=operands)
             outputs = tagged(moved, self._import(moved), self._tags)

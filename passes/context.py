@@ -1,5 +1,6 @@
 """What passes share beside the module: the weights, the target, and the notes they leave for the user."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 class PassError(ValueError):
     """A pass cannot do what it was asked: `<rule> (<what was found>)`, with the op where it stopped."""
 
-    def __init__(self, message: str, op: Operation | None = None) -> None:
+    def __init__(self, message: str, op: Operation | None = None, refused: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.op = op
+        self.refused = dict(refused or {})
+        """ONNX nodes that the target has no kernel for, and why."""
 
     def __str__(self) -> str:
         return f"{where(self.op)}: {self.args[0]}" if self.op is not None else str(self.args[0])

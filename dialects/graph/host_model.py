@@ -83,29 +83,47 @@ def join(
     graph, names, constants = onnx.GraphProto(name="part"), dict[SSAValue, str](), dict[str, str]()
     made = {result for op, _ in parts for result in op.results}
     inputs = list(dict.fromkeys(value for op, _ in parts for value in op.operands if value not in made))
+    prefix = _unused_prefix([model.graph for _, model in parts])
     for value in (*inputs, *made):
-        names[value] = f"v{len(names)}"
+        names[value] = f"{prefix}{len(names)}"
     graph.input.extend(value_info(names[value], host_type(value)) for value in inputs)
     for number, (op, model) in enumerate(parts):
-        here = {tensor.name: _constant(tensor, graph, constants) for tensor in model.graph.initializer}
+        here = {tensor.name: _constant(tensor, graph, constants, prefix) for tensor in model.graph.initializer}
         here |= {info.name: names[v] for info, v in zip(model.graph.input, op.operands, strict=True)}
         here |= {info.name: names[v] for info, v in zip(model.graph.output, op.results, strict=True)}
         for node in model.graph.node:
-            here |= {name: f"{number}.{name}" for name in node.output if name and name not in here}
+            here |= {name: f"{prefix}{number}.{name}" for name in node.output if name and name not in here}
             graph.node.append(_renamed(node, here))
     graph.output.extend(onnx.ValueInfoProto(name=names[value]) for value in results)
     first = parts[0][1]
     return onnx.ModelProto(graph=graph, opset_import=first.opset_import, ir_version=first.ir_version), inputs
 
 
-def _constant(tensor: onnx.TensorProto, graph: onnx.GraphProto, known: dict[str, str]) -> str:
+def _unused_prefix(graphs: Sequence[onnx.GraphProto]) -> str:
+    """No name inside the graphs of nodes begins with it."""
+    prefix, inner = "v", {name for graph in graphs for node in graph.node for name in _inner_names(node)}
+    while any(name.startswith(prefix) for name in inner):
+        prefix += "_"
+    return prefix
+
+
+def _inner_names(node: onnx.NodeProto) -> Iterator[str]:
+    """Names of values that the graphs of a node make."""
+    for graph in (graph for attribute in node.attribute for graph in graphs_of(attribute)):
+        yield from (info.name for info in (*graph.input, *graph.output))
+        yield from (tensor.name for tensor in graph.initializer)
+        for inner in graph.node:
+            yield from (*inner.output, *_inner_names(inner))
+
+
+def _constant(tensor: onnx.TensorProto, graph: onnx.GraphProto, known: dict[str, str], prefix: str) -> str:
     """The name of an initialiser in the graph; equal ones are one."""
     copy = onnx.TensorProto()
     copy.CopyFrom(tensor)
     copy.name = ""
     key = sha256(copy.SerializeToString(deterministic=True)).hexdigest()
     if key not in known:
-        known[key] = copy.name = f"c{len(known)}"
+        known[key] = copy.name = f"{prefix}c{len(known)}"
         graph.initializer.append(copy)
     return known[key]
 
