@@ -14,12 +14,14 @@ import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+from ..runtime.problem import Kind, UserError
 
 Array = NDArray[Any]
 
@@ -46,8 +48,10 @@ _TYPES: dict[str, np.dtype[Any]] = {
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
-class WeightError(ValueError):
+class WeightError(UserError, ValueError):
     """A handle that the store does not hold, or a file that is no store."""
+
+    KIND: ClassVar[Kind] = Kind.FILE
 
 
 class WeightStore:

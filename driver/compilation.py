@@ -23,10 +23,11 @@ from ..passes.context import CompileContext
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
 from ..runtime.plan import Kernel, Metadata, Tensor
+from ..runtime.problem import Kind
 from ..runtime.target import Target
 from . import pipeline
 from .errors import CommandError
-from .passmanager import DEFAULT, Settings, Timing, describe
+from .passmanager import DEFAULT, Settings, Timing
 from .verify import IRError, verify
 
 if TYPE_CHECKING:
@@ -153,11 +154,13 @@ def _parsed(source: Path, target: str, weights: str | Path | None) -> Compilatio
     except UnicodeDecodeError as error:
         raise CommandError(f"{source}: must be IR as UTF-8 text (found {error}); name an .mlir file") from None
     except RecursionError:
-        raise CommandError(f"{source}: is nested too deeply to be read; check the braces") from None
+        raise CommandError(
+            f"{source}: is nested so that it can be read (found too deep a nesting); check the braces", kind=Kind.IR
+        ) from None
     try:
         verify(module)
     except IRError as error:
-        raise CommandError(describe(error)) from None
+        raise CommandError(*error.problems) from None
     return Compilation(module, Origin(ctx, command, name=source.stem, done=level_of(module, "import")))
 
 
@@ -200,7 +203,9 @@ def options_of(precision: str, cores: int | None, options: Mapping[str, Any]) ->
         raise CommandError(f"precision: must be one of {', '.join(PRECISIONS)} (found {precision!r})")
     known = {name for stage in pipeline.STAGES for name in _options_known(stage)}
     if unknown := sorted(set(options) - known):
-        raise CommandError(f"{', '.join(unknown)}: no pass has this option; known are {', '.join(sorted(known))}")
+        raise CommandError(
+            f"options: are those of passes (found {', '.join(unknown)}); known are {', '.join(sorted(known))}"
+        )
     return {"policy": precision, "cores": cores or 0, **options}
 
 
@@ -271,7 +276,7 @@ def link(work: Compilation, options: Mapping[str, str], cores: int | None, linke
         rule = (
             f"{origin.name or 'the model'}: must fit the {work.target.gm_bytes:,} bytes of {work.target.name}'s memory"
         )
-        raise CommandError(f"{rule} ({found}); take smaller shapes or a larger target")
+        raise CommandError(f"{rule} ({found}); take smaller shapes or a larger target", kind=Kind.MEMORY)
     return replace(artifact, debug=work.ir)
 
 

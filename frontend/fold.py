@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from ..dialects.graph.views import sliced
 from .model_file import Array, to_array
 
 Attributes = Mapping[str, Any]
@@ -89,8 +90,8 @@ def _slice(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -
     index = [slice(None)] * x.ndim
     for i, place in enumerate(range(len(starts)) if axes is None else axes):
         step = 1 if steps is None else steps[i]
-        end = None if step < 0 and ends[i] < -x.shape[place] else ends[i]
-        index[place] = slice(starts[i], end, step)
+        found = sliced(starts[i], ends[i], step, x.shape[place])
+        index[place] = slice(found.start, found.stop if found.stop >= 0 else None, step)
     return x[tuple(index)]
 
 

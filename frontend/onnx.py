@@ -22,8 +22,9 @@ from ..dialects.graph import OPERATORS
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import BORDER, GraphOp, InferError, element, i16, i32, u16
+from ..dialects.graph.op import BORDER, GraphOp, InferError, ShapeError, element, i16, i32, u16
 from ..dialects.weights import WeightStore
+from ..runtime.problem import Kind, Problem
 from .builder import GraphBuilder
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
@@ -33,6 +34,7 @@ from .model_file import Array, Source, read_model, to_array
 from .node import Node, Value, size_of
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
+from .shapes import check_values
 from .sixteen import tagged
 from .unroll import Body, Results, loop, scan
 
@@ -53,6 +55,14 @@ UNROLLED: Mapping[str, Callable[[Node, Body], Results]] = {"Loop": loop, "Scan":
 """Operators whose steps are written out."""
 
 SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"}
+
+BROKEN = "the file breaks a rule of ONNX, so mend the model or export it again (onnx.checker may tell more)"
+"""What to do about a node that ONNX does not allow."""
+
+DEFINED = "values are defined before use"
+
+CONVERT = "convert the model to float32, or cast the values before this node"
+"""What to do about types."""
 
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
@@ -175,7 +185,7 @@ class _Import:
         if name not in self._values and name in self._initializers:
             self._values[name] = to_array(self._initializers[name], self._folder)
         if name not in self._values:
-            self.problems.append(f"{user}: values are defined before use (found no {name!r}); check the model")
+            self.problems.append(Problem(f"{user}: {DEFINED} (found no {name!r}); {BROKEN}", Kind.FILE, user))
             self._values[name] = None
         return self._values[name]
 
@@ -198,7 +208,7 @@ class _Import:
                 with self.builder.at(name):
                     outputs = tagged(node, self._import(node), self._tags)
         except InferError as error:
-            self.problems.append(f"{name}: {error}; {_advice(proto)}")
+            self.problems.append(_problem(name, error, proto))
             self.problems += self._unsupported_inside(proto)
         except ModelFileError:
             raise
@@ -217,7 +227,7 @@ class _Import:
                 if inner.op_type not in RULES:  # what is computed from shapes vanishes
                     _check_supported(inner, self._opsets.get(inner.domain or "ai.onnx", 0))
             except InferError as error:
-                found.append(f"{inner.name or inner.op_type}: {error}; {_advice(inner)}")
+                found.append(_problem(inner.name or inner.op_type, error, inner))
             found += self._unsupported_inside(inner)
         return found
 
@@ -226,12 +236,15 @@ class _Import:
         for key in filter(None, proto.output):
             maker = self._makers.setdefault(key, name)
             if maker != name:
-                raise InferError(f"every value has one node that makes it (found {key!r} of {maker} again)")
+                raise InferError(
+                    f"every value has one node that makes it (found {key!r} of {maker} again)", broken=True
+                )
 
     def _import(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node."""
         if node.operator in SUPPORTED:
             check_node(node.proto, node.opset)
+            check_values(node)
         if node.operator == "If" and node.proto.domain in ("", "ai.onnx"):
             return self._branch(node)
         if node.operator in UNROLLED and node.proto.domain in ("", "ai.onnx"):
@@ -252,7 +265,7 @@ class _Import:
         if isinstance(condition, SSAValue):
             raise InferError("the condition of If is known when the model is imported (found one that is computed)")
         if condition.size != 1:
-            raise InferError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
+            raise ShapeError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
         graph = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
         return self._inside(node, graph, [])
 
@@ -359,6 +372,12 @@ def _attribute(proto: onnx.AttributeProto) -> Any:
     if proto.type == onnx.AttributeProto.STRINGS:
         return [item.decode() for item in value]
     return value.decode() if isinstance(value, bytes) else value
+
+
+def _problem(name: str, error: InferError, proto: onnx.NodeProto) -> Problem:
+    """What is wrong with a node."""
+    advice = BROKEN if error.broken else CONVERT if error.KIND is Kind.DTYPE else _advice(proto)
+    return Problem(f"{name}: {error}; {advice}", error.KIND, name)
 
 
 def _advice(proto: onnx.NodeProto) -> str:

@@ -62,7 +62,7 @@ class GraphToTile(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = compile_context(ctx).need_target()
         machine = Machine(target, min(self.cores or target.cores, target.cores), self.variant)
-        problems: list[str] = []
+        problems: list[PassError] = []
         for function in [
             f
             for f in op.ops
@@ -72,7 +72,7 @@ class GraphToTile(ModulePass):
             try:
                 kernel = tile_kernel(function.sym_name.data, region, machine)
             except NotTileable as error:
-                problems.append(str(PassError(str(error), region.ops[0])))
+                problems.append(PassError(str(error), region.ops[0], error.KIND, error.REMEDY))
                 continue
             locate(kernel, region)
             block = function.parent_block()
@@ -81,7 +81,7 @@ class GraphToTile(ModulePass):
             function.detach()
             function.erase()
         if problems:
-            raise PassError("; ".join(problems))
+            raise PassError("; ".join(map(str, problems)), parts=problems)
 
 
 def region_of(function: FuncOp) -> Region:

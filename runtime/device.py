@@ -157,6 +157,6 @@ def run(artifact: Artifact | str | Path, inputs: Mapping[str, Array]) -> dict[st
     Raises `InputError`, `StreamError`, and `ArtifactError` for a file that is refused.
     """
     if not isinstance(inputs, Mapping):
-        raise InputError(f'inputs: {type(inputs).__name__}; arrays by the name of the input, as in {{"x": x}}')
+        raise InputError(f'inputs: are arrays by name (found {type(inputs).__name__}); write {{"x": x}}')
     artifact = artifact if isinstance(artifact, Artifact) else load(artifact)
     return artifact.model.run({name: np.asarray(array) for name, array in inputs.items()})

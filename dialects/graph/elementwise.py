@@ -208,7 +208,7 @@ def _scalar(constants: Sequence[Array | None], index: int) -> float | None:
         return None
     value = constants[index]
     if value is None:
-        raise InferError(f"min and max must be constants (input {index} is computed)")
+        raise InferError(f"min and max must be constants (found input {index}, which is computed)")
     return float(value.reshape(-1)[0]) if value.size else None
 
 
