@@ -70,7 +70,9 @@ def lower(
     from .pipeline import STAGES
 
     if to not in [stage.name for stage in STAGES]:
-        raise CommandError(f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r})")
+        raise CommandError(
+            f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r}); name a stage"
+        )
     work = start(model, target=target, shapes=shapes, cores=cores)
     advance(work, to, options_of(precision, cores, options), settings)
     return remember(work)

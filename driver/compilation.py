@@ -102,9 +102,11 @@ def start(
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise CommandError(f"cores: must be a whole number (found {cores!r})")
+        raise CommandError(f"cores: must be a whole number (found {cores!r}); convert it")
     if cores is not None and not 1 <= cores <= chip.cores:
-        raise CommandError(f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores})")
+        raise CommandError(
+            f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores}); take fewer, or another target"
+        )
     place = chip.name if isinstance(target, Target) else str(target)
     if isinstance(model, ModuleOp):
         work = _continued(model, place)
@@ -123,7 +125,9 @@ def _whole(shapes: Shapes) -> Shapes:
     try:
         return {name: [index(size) for size in extents] for name, extents in shapes.items()}
     except (TypeError, AttributeError):
-        raise CommandError(f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r})') from None
+        raise CommandError(
+            f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r}); write it so'
+        ) from None
 
 
 def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str) -> Compilation:
@@ -200,7 +204,7 @@ def level_of(module: ModuleOp, otherwise: str) -> str:
 def options_of(precision: str, cores: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of passes, checked. Raises `CommandError`."""
     if precision not in PRECISIONS:
-        raise CommandError(f"precision: must be one of {', '.join(PRECISIONS)} (found {precision!r})")
+        raise CommandError(f"precision: must be one of {', '.join(PRECISIONS)} (found {precision!r}); take one of them")
     known = {name for stage in pipeline.STAGES for name in _options_known(stage)}
     if unknown := sorted(set(options) - known):
         raise CommandError(

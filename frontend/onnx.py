@@ -36,6 +36,7 @@ from .problems import ImportProblems, ModelFileError
 from .schema import check_node
 from .shapes import check_values
 from .sixteen import tagged
+from .structure import file_problems, in_order
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
@@ -64,6 +65,8 @@ DEFINED = "values are defined before use"
 CONVERT = "convert the model to float32, or cast the values before this node"
 """What to do about types."""
 
+SMALLER = "take smaller sizes"
+
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
 
@@ -81,13 +84,14 @@ def import_onnx(
     if model.functions:
         model = inline_local_functions(model)
     inputs, problems = read_inputs(model.graph, shapes or {})
-    problems += _newer(model) + _border_problems(model.graph)
+    nodes, cycles = in_order(model.graph.node)
+    problems += [*file_problems(model), *cycles, *_border_problems(model.graph)]
     if problems:
         raise ImportProblems(problems)
     run = _Import(model, folder)
     for item in inputs:
         run.add_input(item.name, item.shape, item.element)
-    for proto in model.graph.node:
+    for proto in nodes:
         run.add_node(proto)
     run.add_outputs(model.graph.output)
     if run.problems:
@@ -103,26 +107,18 @@ def supported() -> Mapping[str, str]:
     return dict(sorted(rows.items()))
 
 
-def _newer(model: onnx.ModelProto) -> list[str]:
-    """An opset of which nothing is known: its operators may mean something else."""
-    known = onnx.defs.onnx_opset_version()
-    return [
-        f"the model: its opset is at most {known} (found {entry.version}); export it with an older one"
-        for entry in model.opset_import
-        if entry.domain in ("", "ai.onnx") and entry.version > known
-    ]
-
-
-def _border_problems(graph: onnx.GraphProto) -> list[str]:
+def _border_problems(graph: onnx.GraphProto) -> list[Problem]:
     """Outputs whose names are not their own."""
     inputs = {info.name for info in graph.input} - {tensor.name for tensor in graph.initializer}
     counts = Counter(info.name for info in graph.output)
     return [
-        f"{name}: every output has a name of its own (found {count} of this name); rename them"
+        Problem(f"{name}: every output has a name of its own (found {count} of this name); rename them", Kind.FILE)
         for name, count in counts.items()
         if count > 1
     ] + [
-        f"{name}: an output is made by a node (found an input of this name); put an Identity between them"
+        Problem(
+            f"{name}: an output is made by a node (found an input of this name); put an Identity between", Kind.FILE
+        )
         for name in counts
         if name in inputs
     ]
@@ -166,7 +162,8 @@ class _Import:
                 continue
             if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
                 rule = "outputs hold f32, f16, bf16, integers or truth values"
-                self.problems.append(f"{info.name}: {rule} (found {value.dtype}); convert the model")
+                line = f"{info.name}: {rule} (found {value.dtype}); convert the model"
+                self.problems.append(Problem(line, Kind.DTYPE))
                 continue
             with self.builder.at(info.name):
                 self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
@@ -278,7 +275,11 @@ class _Import:
         self._initializers, self._makers = self._initializers | own, {}
         self._used = self._used | _names_used(graph)
         try:
-            for proto in graph.node:
+            nodes, cycles = in_order(graph.node)
+            if cycles:
+                self.problems += cycles
+                return [None] * len(graph.output)
+            for proto in nodes:
                 self.add_node(proto)
             return [self._value(info.name, f"{node.name}, its output {info.name}") for info in graph.output]
         finally:
@@ -376,7 +377,8 @@ def _attribute(proto: onnx.AttributeProto) -> Any:
 
 def _problem(name: str, error: InferError, proto: onnx.NodeProto) -> Problem:
     """What is wrong with a node."""
-    advice = BROKEN if error.broken else CONVERT if error.KIND is Kind.DTYPE else _advice(proto)
+    advices = {Kind.DTYPE: CONVERT, Kind.MEMORY: SMALLER}
+    advice = BROKEN if error.broken else advices.get(error.KIND) or _advice(proto)
     return Problem(f"{name}: {error}; {advice}", error.KIND, name)
 
 

@@ -18,6 +18,7 @@ from .constants import NUMPY
 from .op import (
     FLOATS,
     Array,
+    DtypeError,
     GraphOp,
     InferError,
     Onnx,
@@ -99,7 +100,7 @@ class Binary(Elementwise):
 
 def _check(holds: bool, rule: str) -> None:
     if not holds:
-        raise InferError(rule)
+        raise DtypeError(rule)
 
 
 def _example(name: str, function: str) -> str:

@@ -83,6 +83,12 @@ class DtypeError(InferError):
     KIND: ClassVar[Kind] = Kind.DTYPE
 
 
+class SizeError(InferError):
+    """More than any memory is for."""
+
+    KIND: ClassVar[Kind] = Kind.MEMORY
+
+
 @dataclass(frozen=True, slots=True)
 class Onnx:
     """An ONNX operator that an op class stands for, from opset `since` to `until` (None: still valid)."""

@@ -291,7 +291,7 @@ class Body:
         elif isinstance(kernel, Reduce):
             self._emit_reduce(op, kernel, target)
         else:
-            raise NotTileable(f"{op.name} is no part of a vector body")
+            raise NotTileable(f"a vector body has elementwise ops and reductions (found {op.name})")
 
     def _emit_map(self, op: GraphOp, kernel: Map, target: Held) -> None:
         operands: list[Box | float] = []
@@ -301,7 +301,7 @@ class Body:
             if value in self.held:
                 operands.append(self._spread(self.held[value], used))
             elif number is None:
-                raise NotTileable(f"{op.name}: operand {position} is neither computed here nor a scalar")
+                raise NotTileable(f"an operand is computed here, or a number (found operand {position} of {op.name})")
             elif (
                 position == 0
                 or (position == 1 and len(op.operands) == 3 and scalar_value(op.operands[2]) is None)

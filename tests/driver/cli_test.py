@@ -269,7 +269,10 @@ def test_only_a_file_is_written_and_never_the_model(run: Run, toy: Path, tmp_pat
         (model, "is a file of its own (found the model itself, which would be lost); name another file"),
         (tmp_path, "must be a file (found a folder); name a file"),
         ("/dev/null", "must be a file (found a device); name a file"),
-        (tmp_path / "no" / "m.stw", "can be written (found No such file or directory); name a file in a folder that can"),
+        (
+            tmp_path / "no" / "m.stw",
+            "can be written (found No such file or directory); name a file in a folder",
+        ),
     ):
         code, _, err = run("compile", model, "-o", output, "--target", "tiny")
         assert code == errors.PROBLEM

@@ -68,9 +68,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"", "an ONNX file is not empty"),
-        (b"this is a text and no model at all", "cannot be read as ONNX"),
+        (b"this is a text and no model at all", "is ONNX (found"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "found a pointer of Git LFS to one"),
-        (mlp().SerializeToString()[:5000], "cannot be read as ONNX"),
+        (mlp().SerializeToString()[:5000], "is ONNX (found"),
         (b"\x08\x08", "an ONNX model has a graph with outputs"),
     ],
 )
@@ -93,7 +93,7 @@ def test_external_data_is_mapped(tmp_path: Path) -> None:
     np.testing.assert_array_equal(evaluate(module, [x], weights)[0], evaluate(inside, [x], held)[0])
     assert not all(weights.get(handle).flags.owndata for handle in weights)
     (tmp_path / "data.bin").unlink()
-    with pytest.raises(ModelFileError, match="external data lies beside the model"):
+    with pytest.raises(ModelFileError, match="its data lies in a file in the model's folder"):
         import_onnx(path)
 
 
@@ -285,7 +285,7 @@ def test_an_input_without_a_shape_needs_one() -> None:
 
 def test_an_opset_of_the_future_and_a_huge_input_are_refused() -> None:
     model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, {"y": TensorProto.FLOAT}, opset=999)
-    assert "the model: its opset is at most " in problems(model)[0]
+    assert "the model: its opset is 1 to " in problems(model)[0]
     assert "at most 2^40 elements" in problems(relu([2**40, 2**40]))[0]
 
 
