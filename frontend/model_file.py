@@ -155,7 +155,10 @@ def _beside(name: str, location: str, folder: Path) -> Path:
     place = PurePath(location)
     if not location or "\0" in location or place.is_absolute() or ".." in place.parts:
         raise ModelFileError(f"{rule} (found the path {location!r}); put it there and export the model again")
-    path = (folder / place).resolve()
+    try:
+        path = (folder / place).resolve()
+    except (OSError, RuntimeError) as error:
+        raise ModelFileError(f"{rule} (found {error}); copy the file there") from None
     if not path.is_relative_to(folder.resolve()):
         raise ModelFileError(f"{rule} (found a link out of it, {location}); copy the file there")
     if not path.is_file():

@@ -18,6 +18,7 @@ from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
 from ..dialects.graph.gather import IndexedOp
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
 from ..dialects.graph.properties import number
+from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ViewOp
 from .context import CompileContext, PassError, compile_context
 from .values import array_of, users
@@ -102,6 +103,9 @@ class Precision(ModulePass):
             raise PassError(f"policy is one of {', '.join(POLICIES)} (found {self.policy!r})")
         if self.policy == "fp32":
             return
+        if launch := next((inner for inner in op.walk() if isinstance(inner, LaunchOp)), None):
+            rule = "types are chosen before kernels are made (found a launch)"
+            raise PassError(rule, launch, remedy="run this pass before fuse, once; this module has passed the stage")
         for function in op.walk():
             if isinstance(function, FuncOp) and function.body.blocks:
                 _Typing(compile_context(ctx), POLICIES[self.policy]).run(function.body.block)

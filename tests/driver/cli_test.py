@@ -1,6 +1,7 @@
 """The command line: what it prints, how it fails, what it exits with."""
 
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -216,6 +217,39 @@ def test_missing_and_wrong_inputs_are_named(run: Run, toy: Path, tmp_path: Path)
     assert "y: is an input of the model (found y, but it has x); rename the array [E-command]" in err
 
 
+def test_what_is_given_twice_or_to_no_input_is_refused(run: Run, toy: Path, x: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=toy_input())
+    for arguments, message in (
+        (
+            ("run", toy, "--input", f"x={x}", "--input", f"x={x}"),
+            f"--input x={x}: gives each input once",
+        ),
+        (("run", toy, "--input", tmp_path / "in.npz", "--input", f"x={x}"), f"--input x={x}: gives each input once"),
+        (
+            ("run", toy, "--random", 0, "--input", f"q={x}"),
+            f"--input q={x}: must name an input of the model",
+        ),
+        (("compile", x, "--shape", "x=1", "--shape", "x=2"), "--shape x: is given once (found 2 times)"),
+    ):
+        code, _, err = run(*arguments)
+        assert code == errors.PROBLEM
+        assert err.startswith(f"stepwell: error: {message}")
+        assert err.endswith(" [E-command]\n")
+    assert opt.main([str(tmp_path / "m.onnx"), "--shape", "x=1", "--shape", "x=1"]) == 1
+
+
+def test_the_next_command_is_one_that_works(run: Run, tmp_path: Path) -> None:
+    from acceptance.hostile_models import one
+
+    onnx.save(one("Relu", (4,))(), tmp_path / "m.onnx")
+    code, out, _ = run("compile", tmp_path / "m.onnx", "--target", "tiny", "-o", tmp_path / "a b.stw")
+    assert code == 0
+    command = out.splitlines()[-1].removeprefix("next: stepwell ").split("   or   ")[0]
+    assert run(*shlex.split(command))[0] == 0
+    out = run("compile", tmp_path / "m.onnx", "--target", "tiny", "-o", tmp_path / "a.bin")[1]
+    assert out.splitlines()[-1].startswith("next: rename it to a.stw;")
+
+
 def test_verify_compares_with_onnxruntime(run: Run, toy: Path, x: Path, tmp_path: Path) -> None:
     code, out, _ = run("run", toy, "--input", f"x={x}", "--verify", toy_onnx(tmp_path, 2.0))
     assert code == 0
@@ -256,7 +290,7 @@ def test_a_reference_that_cannot_run_is_no_fault_of_ours(run: Run, toy: Path, tm
     (tmp_path / "text.onnx").write_text("no model")
     code, _, err = run("run", toy, "--random", 0, "--verify", tmp_path / "text.onnx")
     assert code == errors.PROBLEM
-    assert "text.onnx: cannot be read as ONNX (" in err
+    assert "text.onnx: is ONNX (found " in err
     code, _, err = run("run", toy, "--random", 0, "--verify", relu(tmp_path / "other.onnx"))
     assert code == errors.PROBLEM
     assert "other.onnx: onnxruntime, the reference, runs it (found " in err
