@@ -39,6 +39,9 @@ class Problem(str):
     remedy: str
 
     def __new__(cls, line: str, kind: Kind, where: str = "") -> "Problem":
+        if kind is not Kind.IR:  # of which a picture of several lines may be a part
+            line = " ".join(line.splitlines())  # names may hold anything
+        line = f"(no name){line}" if line.startswith(": ") else line
         self = super().__new__(cls, line)
         self.kind = kind
         match = _FORM.fullmatch(f"-: {line.removeprefix(where + ': ')}" if where else line)
@@ -73,17 +76,14 @@ class Problem(str):
 
 
 class UserError(Exception):
-    """An error that a user can mend; its text is a problem, or several, one a line."""
+    """An error that a user can mend; its text is a problem, of IR one or several, one a line."""
 
     KIND: ClassVar[Kind] = Kind.COMMAND
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Each problem that it tells."""
-        lines = str(self).strip().splitlines() or [type(self).__name__]
-        make = (
-            (lambda line: Problem.of_ir(line, "the IR"))
-            if self.KIND is Kind.IR
-            else (lambda line: Problem(line, self.KIND))
-        )
-        return tuple(map(make, lines))
+        text = str(self).strip() or type(self).__name__
+        if self.KIND is Kind.IR:
+            return tuple(Problem.of_ir(line, "the IR") for line in text.splitlines())
+        return (Problem(text, self.KIND),)

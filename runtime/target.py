@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .problem import Kind, UserError
+from .problem import Kind, Problem, UserError
 
 TARGETS = Path(__file__).parent / "targets"
 LEAST = {"l1_bytes": 4096, "l0a_bytes": 1024, "l0b_bytes": 1024, "l0c_bytes": 2048, "ub_bytes": 4096}
@@ -21,6 +21,12 @@ class TargetError(UserError, ValueError):
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
+        self._lines = lines
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Each of them."""
+        return tuple(Problem(line, self.KIND) for line in self._lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
+
+from onnx import ModelProto
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
@@ -51,8 +55,10 @@ def bases() -> list[bytes]:
 
 def mutant(random: Random, models: Sequence[bytes]) -> bytes:
     """A model, damaged in one of a few ways."""
+    kind = random.choice(("bits", "bytes", "cut", "splice", "repeat", "drop", "fields", "fields", "fields", "fields"))
+    if kind == "fields":
+        return _with_other_fields(random, random.choice(models))
     data = bytearray(random.choice(models))
-    kind = random.choice(("bits", "bits", "bytes", "cut", "splice", "repeat", "drop"))
     at = random.randrange(len(data))
     if kind == "bits":
         for _ in range(random.choice((1, 1, 2, 4, 16))):
@@ -71,6 +77,64 @@ def mutant(random: Random, models: Sequence[bytes]) -> bytes:
         part = data[at : at + random.randrange(1, 100)]
         data[at : at + len(part)] = part * 2 if kind == "repeat" else b""
     return bytes(data)
+
+
+def _with_other_fields(random: Random, data: bytes) -> bytes:
+    """A model that can still be parsed: a few of its fields have other values, are left out or stand twice."""
+    model = ModelProto.FromString(data)
+    for _ in range(random.choice((1, 1, 2, 3))):
+        places = list(_places(model))
+        message, field = random.choice(places)
+        if field.is_repeated:
+            values = getattr(message, field.name)
+            at = random.randrange(len(values))
+            if field.message_type is not None or random.random() < 0.3:
+                change = random.choice(("drop", "twice", "swap"))
+                items = list(values)
+                if change == "twice":
+                    items.insert(at, items[at])
+                elif change == "swap":
+                    random.shuffle(items)
+                else:
+                    del items[at]
+                kept = [
+                    type(item).FromString(item.SerializeToString()) if field.message_type else item for item in items
+                ]
+                message.ClearField(field.name)
+                getattr(message, field.name).extend(kept)
+            else:
+                with suppress(ValueError, TypeError):
+                    values[at] = _other(random, values[at], places)
+        elif random.random() < 0.2:
+            message.ClearField(field.name)
+        elif field.message_type is None:
+            with suppress(ValueError, TypeError):  # of an enumeration, or too large for the field
+                setattr(message, field.name, _other(random, getattr(message, field.name), places))
+    return model.SerializeToString()
+
+
+def _places(message: Any) -> Iterator[tuple[Any, Any]]:
+    """Each field that is set, in a message and those inside of it."""
+    for field, value in message.ListFields():
+        yield message, field
+        if field.message_type is not None:
+            for inner in value if field.is_repeated else (value,):
+                yield from _places(inner)
+
+
+def _other(random: Random, value: Any, places: Sequence[tuple[Any, Any]]) -> Any:
+    """Another value of the same type; of text, often one that stands elsewhere in the model."""
+    if isinstance(value, float):
+        return random.choice((0.0, -1.0, float("nan"), float("inf"), 1e30, value * 2))
+    if isinstance(value, int):
+        return random.choice((0, 1, 2, 3, 7, value + 1, max(0, value - 1), random.randrange(20), 1000, 2**31 - 1))
+    if isinstance(value, bytes):
+        return random.choice((b"", value[:-1], value * 2, bytes(len(value)), b"VALID", b"\xff\xfe"))
+    texts = [text for message, field in places if isinstance(text := getattr(message, field.name), str)]
+    names = [
+        name for message, field in places if field.name in ("input", "output") for name in getattr(message, field.name)
+    ]
+    return random.choice([*texts, *names, "", "nowhere", "Relu", "Conv", "Reshape", "Loop", "If"])
 
 
 def outcomes(count: int, seed: int) -> Iterator[Outcome]:
@@ -121,7 +185,7 @@ def _limited(data: bytes) -> str:
     signal.alarm(MOST_SECONDS)
     try:
         stepwell.compile(data, target="tiny")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must be told well
         failure = describe(error)
         problems = failure.problems
         whole = all(isinstance(problem, Problem) and problem.is_whole for problem in problems)

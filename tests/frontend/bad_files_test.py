@@ -104,6 +104,14 @@ def test_a_model_that_is_not_sound_is_refused(name: str) -> None:
         onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"x": np.zeros(4, np.float32)})
 
 
+@pytest.mark.parametrize("name", ["", "two\nlines", "a: b (found c); d", "\0"])
+def test_any_name_is_told_on_one_line(name: str) -> None:
+    made = changed(data_type=99, name=name)
+    made.graph.node[0].input[1] = name
+    made.graph.node[0].name = name
+    assert all("number 99" in problem for problem in problems(made)[:1])
+
+
 def test_a_constant_of_two_values_is_refused() -> None:
     """onnxruntime takes one of them."""
     made = model(node("Add", "x w", "y"), constants=[constant("w"), constant("w", 2)])
