@@ -101,11 +101,11 @@ class Precision(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.policy not in POLICIES:
             raise PassError(f"policy is one of {', '.join(POLICIES)} (found {self.policy!r})")
-        if self.policy == "fp32":
-            return
         if launch := next((inner for inner in op.walk() if isinstance(inner, LaunchOp)), None):
             rule = "types are chosen before kernels are made (found a launch)"
             raise PassError(rule, launch, remedy="run this pass before fuse, once; this module has passed the stage")
+        if self.policy == "fp32":
+            return
         for function in op.walk():
             if isinstance(function, FuncOp) and function.body.blocks:
                 _Typing(compile_context(ctx), POLICIES[self.policy]).run(function.body.block)

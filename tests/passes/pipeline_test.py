@@ -109,9 +109,13 @@ def test_a_stage_that_is_run_twice_is_refused_and_its_kernels_stay(make: Callabl
     context.weights.update(weights)
     run(context, module, passes)
     once = str(module)
-    with pytest.raises(PipelineError, match=r"types are chosen before kernels are made \(found a launch\)") as caught:
-        run(context, module, passes)
-    assert all(problem.is_whole for problem in caught.value.problems)
+    for policy in ("fp16", "fp32"):
+        again = pipeline.stage_passes(pipeline.stage("graph"), {"policy": policy})
+        with pytest.raises(
+            PipelineError, match=r"types are chosen before kernels are made \(found a launch\)"
+        ) as caught:
+            run(context, module.clone(), again)
+        assert all(problem.is_whole for problem in caught.value.problems)
     run(context, module, [Fuse(), OutlineKernels()])
     assert str(module) == once
 
