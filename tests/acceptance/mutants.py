@@ -140,7 +140,6 @@ def _other(random: Random, value: Any, places: Sequence[tuple[Any, Any]]) -> Any
 def outcomes(count: int, seed: int) -> Iterator[Outcome]:
     """What becomes of `count` mutants. Each is compiled in a fork of this process, which has all modules loaded."""
     import stepwell
-    from stepwell.driver.compilation import start  # noqa: F401 - loaded before the forks
 
     models = bases()
     for data in models[:20]:
