@@ -1,7 +1,7 @@
 """Reads an ONNX file; initialisers become arrays, those in external files mapped and not read."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -96,7 +96,23 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
     if not model.graph.output or not model.opset_import:
         rule = f"an ONNX model has a graph with outputs, and an opset (found {len(data)} bytes without)"
         raise ModelFileError(f"{name}: {rule}; fetch or export it again")
+    if broken := next((text for text in _names(model.graph) if isinstance(text, bytes)), None):
+        raise ModelFileError(f"{name}: names are text in UTF-8 (found {broken!r}); fetch or export it again")
     return model
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
+    """Every name in a graph and those inside; one that is no text comes as bytes."""
+    for info in (*graph.input, *graph.output, *graph.initializer):
+        yield info.name
+    for info in graph.input:
+        yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield attribute.name
+            for inner in (attribute.g, *attribute.graphs) if attribute.type else ():
+                yield from _names(inner)
 
 
 def to_array(tensor: TensorProto, folder: Path | None) -> Array:

@@ -237,6 +237,13 @@ def test_other_files_are_known_for_what_they_are(name: str, tmp_path: Path) -> N
     assert message in found
 
 
+def test_names_are_text(tmp_path: Path) -> None:
+    content = model(node("Neg", "x", "y")).SerializeToString().replace(b'"\x03Neg', b'"\x03N\xffg')
+    (tmp_path / "m.onnx").write_bytes(content)
+    (found,) = problems(tmp_path / "m.onnx")
+    assert "names are text in UTF-8 (found b'N" in found
+
+
 def test_every_truncation_of_a_model_is_refused(tmp_path: Path) -> None:
     whole = model(node("Add", "x w", "t"), node("Relu", "t", "y"), constants=[constant("w")]).SerializeToString()
     for size in range(len(whole) - len("x") - 40):
