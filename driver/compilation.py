@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from operator import index
 from pathlib import Path
 from shlex import quote
@@ -116,8 +117,18 @@ def start(
         if weights is not None:
             raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
         work = _imported(model, _whole(shapes or {}), place)
+        _check_inputs(work, chip)
     work.ctx.target = chip
     return work
+
+
+def _check_inputs(work: Compilation, chip: Target) -> None:
+    """Raises `CommandError` for inputs that no tiling brings into the device's memory."""
+    found = sum(prod(shape(value)) for value in main_of(work.module).body.block.args)  # at least a byte each
+    if found > chip.gm_bytes:
+        rule = f"{work.origin.name or 'the model'}: must fit the {chip.gm_bytes:,} bytes of {chip.name}'s memory"
+        found_text = f"found {found:,} elements of its inputs alone"
+        raise CommandError(f"{rule} ({found_text}); take smaller shapes or a larger target", kind=Kind.MEMORY)
 
 
 def _whole(shapes: Shapes) -> Shapes:
