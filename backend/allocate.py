@@ -19,7 +19,7 @@ from ..dialects.tile.footprint import Need, capacity, totals
 from ..runtime.expr import RINGS, Expr, Ring, Term
 from ..runtime.plan import R_L1, R_UB
 from ..runtime.target import Target
-from .errors import BackendError, buffer_name, place
+from .errors import BackendError, MemoryExceeded, buffer_name, place
 
 BASES = {"l1": f"r{R_L1}", "ub": f"r{R_UB}"}
 """Registers that hold the first byte of a kernel's part of a memory."""
@@ -40,7 +40,7 @@ def used_slots(op: npu.BufferOp) -> int:
 
 
 def check_fit(kernel: npu.KernelOp, target: Target) -> dict[str, int]:
-    """Bytes of each memory. Raises one `BackendError` that names each memory that overflows, with every buffer in it
+    """Bytes of each memory. Raises one `MemoryExceeded` that names each memory that overflows, with every buffer in it
     and its size.
     """
     buffers = needs(kernel)
@@ -51,8 +51,8 @@ def check_fit(kernel: npu.KernelOp, target: Target) -> dict[str, int]:
             parts = ", ".join(f"{b.name} {b.slots} × {b.step(target.alignment)}" for b in buffers if b.space == space)
             over.append(f"{space} of {target.name} has {limit} bytes (found {sums[space]}: {parts})")
     if over:
-        raise BackendError(
-            f"{place(kernel)} @{kernel.sym_name.data}: {'; '.join(over)}; use smaller tiles or fewer slots"
+        raise MemoryExceeded(
+            f"{place(kernel)} @{kernel.sym_name.data}: {' and '.join(over)}; use smaller tiles or fewer slots"
         )
     return sums
 

@@ -1,12 +1,24 @@
 """The backend's errors."""
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
+from ..runtime.problem import Kind, UserError
 
-class BackendError(DiagnosticException):
-    """A kernel cannot become a program: `<op>: <rule> (<what was found>)`, on one line."""
+
+class BackendError(UserError, DiagnosticException):
+    """A kernel cannot become a program: `<op>: <rule> (found <what>)`, on one line."""
+
+    KIND: ClassVar[Kind] = Kind.IR
+
+
+class MemoryExceeded(BackendError):
+    """The buffers of a kernel do not fit a memory of the target."""
+
+    KIND: ClassVar[Kind] = Kind.MEMORY
 
 
 def place(op: Operation) -> str:

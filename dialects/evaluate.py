@@ -10,7 +10,7 @@ a composite by decomposing it in a scratch block and running the parts. So a new
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from ..runtime.numerics import contract, host
 from ..runtime.numerics.dtype import DType
 from ..runtime.numerics.function import FN, RFN
+from ..runtime.problem import Kind, UserError
 from .evaluate_recurrence import run_recurrence
 from .graph.constants import NUMPY, ConstantOp, WeightOp
 from .graph.host import DownloadOp, HostOp, UploadOp, is_host
@@ -48,8 +49,10 @@ Launch = Callable[[LaunchOp, Sequence[Array]], Sequence[Array]]
 Run = Callable[[GraphOp, Sequence[Array]], Sequence[Array]]
 
 
-class EvaluationError(ValueError):
+class EvaluationError(UserError, ValueError):
     """IR that cannot be run: an op of another dialect, inputs that do not fit, a kernel that is missing."""
+
+    KIND: ClassVar[Kind] = Kind.IR
 
 
 # functions ------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ a kernel run one after the other.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,17 @@ from ..runtime.expr import ONE, Expr
 from ..runtime.isa import BY_NAME, DTYPES
 from ..runtime.numerics import contract, reduction, vector
 from ..runtime.numerics.functions import CODES
+from ..runtime.problem import Kind, UserError
 from . import tile
 from .tile import moves
 
 Array = NDArray[Any]
 
 
-class EvaluationError(ValueError):
+class EvaluationError(UserError, ValueError):
     """A kernel reads or writes outside a buffer, or its arguments do not fit: `<op>: <rule> (<what was found>)`."""
+
+    KIND: ClassVar[Kind] = Kind.IR
 
 
 @dataclass(frozen=True, slots=True)

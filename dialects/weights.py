@@ -14,12 +14,14 @@ import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+from ..runtime.problem import Kind, UserError
 
 Array = NDArray[Any]
 
@@ -46,8 +48,10 @@ _TYPES: dict[str, np.dtype[Any]] = {
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
-class WeightError(ValueError):
+class WeightError(UserError, ValueError):
     """A handle that the store does not hold, or a file that is no store."""
+
+    KIND: ClassVar[Kind] = Kind.FILE
 
 
 class WeightStore:
@@ -118,14 +122,14 @@ class WeightStore:
                 if handle != "__metadata__":
                     store._arrays[handle] = _tensor(data, 8 + size, entry)
         except (ValueError, KeyError, TypeError) as error:
-            raise WeightError(f"{path}: not a safetensors file ({error}); save the store again") from None
+            raise WeightError(f"{path}: is a safetensors file (found {error}); save the store again") from None
         return store
 
 
 def digest(array: Array) -> str:
     """The handle of an array: SHA-256 of its type, shape and bytes."""
     if array.dtype not in _NAMES:
-        raise WeightError(f"a weight has a type that safetensors knows (found {array.dtype}); cast the array")
+        raise WeightError(f"a weight: has a type that safetensors knows (found {array.dtype}); cast the array")
     state = hashlib.sha256(f"{_NAMES[array.dtype]}{array.shape}".encode())
     state.update(_bytes(array))
     return state.hexdigest()[:DIGITS]

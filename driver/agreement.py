@@ -90,6 +90,6 @@ def onnxruntime_run(
     except Exception as error:  # noqa: BLE001 - its errors have no class in common
         where = path or model.graph.name or "the model"
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        rule = f"{where}: onnxruntime, the reference, cannot run it ({text[:300]})"
+        rule = f"{where}: onnxruntime, the reference, runs it (found {text[:300]})"
         raise CommandError(f"{rule}; check the model with onnx.checker") from None
     return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}

@@ -73,7 +73,9 @@ def lower(
     from .pipeline import STAGES
 
     if to not in [stage.name for stage in STAGES]:
-        raise CommandError(f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r})")
+        raise CommandError(
+            f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r}); name a stage"
+        )
     source: dict[str, Any] = {"target": target, "shapes": shapes, "cores": cores, "host": host}
     work = compiled_to(to, model, options_of(precision, cores, options), settings, **source)
     return remember(work)

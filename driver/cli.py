@@ -4,12 +4,14 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from ..runtime.problem import Problem
 from .errors import OK, Usage, describe, tell
 from .progress import Progress
 from .report import Report
@@ -17,11 +19,24 @@ from .report import Report
 Run = Callable[[argparse.Namespace, Progress], Report]
 
 
+ARGPARSE = (
+    (r"^(argument .+?): invalid choice: (.+?) \(choose from (.+)\)$", r"\1: is one of \3 (found \2)"),
+    (r"^(argument .+?): invalid \w+ value: (.+)$", r"\1: is a number (found \2)"),
+    (r"^the following arguments are required: (.+)$", r"the command line: names \1 (found none)"),
+    (r"^unrecognized arguments: (.+)$", r"the command line: has known arguments only (found \1)"),
+    (r"^(argument .+?): expected (.+)$", r"\1: is followed by \2 (found none)"),
+)
+"""What argparse says, and the same in our form."""
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, with errors in our form."""
 
     def error(self, message: str) -> NoReturn:
-        raise Usage(message)
+        rule = next((re.sub(form, rule, message) for form, rule in ARGPARSE if re.search(form, message)), message)
+        if "(found " not in rule:
+            rule = f"the command line: is as {self.prog} takes it (found an error: {message})"
+        raise Usage(f"{rule}; see {self.prog} --help")
 
 
 def build_parser() -> Parser:
@@ -161,7 +176,7 @@ def parse_divisor(text: str) -> float:
     """A finite number other than 0."""
     value = parse_number(text)
     if value == 0:
-        raise argparse.ArgumentTypeError("must not be 0: pixels are divided by it")
+        raise argparse.ArgumentTypeError("must not be 0, as pixels are divided by it (found 0)")
     return value
 
 
@@ -186,10 +201,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - told in one form, by its kind
         failure = describe(error)
         if "--json" in given:
-            told = {"kind": failure.kind, "problems": failure.problems, "exit_code": failure.exit_code}
+            told = {
+                "kind": failure.kind,
+                "problems": failure.problems,
+                "parts": [problem.to_dict() for problem in failure.problems if isinstance(problem, Problem)],
+                "exit_code": failure.exit_code,
+            }
             print(json.dumps({"error": told}, ensure_ascii=False))
-        command = " ".join(["stepwell", *(word for word in given[:1] if word in _COMMANDS)])
-        tell(failure, error, command, "--debug" in given)
+        tell(failure, error, "--debug" in given)
         return failure.exit_code
 
 

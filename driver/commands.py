@@ -3,9 +3,11 @@
 import argparse
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
@@ -14,6 +16,7 @@ import numpy as np
 from ..runtime.artifact import Artifact, ArtifactError, load
 from ..runtime.model import Model
 from ..runtime.plan import Tensor
+from ..runtime.problem import Kind
 from . import inputs as files
 from .agreement import Agreement, Array, agree_all, onnxruntime_run
 from .errors import PROBLEM, CommandError
@@ -34,7 +37,9 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     output: Path = args.output or args.model.with_suffix(".stw")
     _check_replaceable(output)
     if output.exists() and args.model.exists() and output.samefile(args.model):
-        raise CommandError(f"-o {output}: is the model itself, which would be lost; name another file")
+        raise CommandError(
+            f"-o {output}: is a file of its own (found the model itself, which would be lost); name another file"
+        )
     artifact = compile_onnx(args.model, args, progress, _settings(args), keep_ir=args.keep_ir)
     try:
         path = artifact.save(output)
@@ -61,15 +66,23 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
         f"  {plural(len(artifact.kernels), 'kernel')}, {plural(launches, 'launch')}; "
         f"weights {size(weights)}, arena {size(arena)}\n"
         + "".join(f"{line}\n" for line in parts)
-        + f"next: stepwell run {path} --random 0   or   stepwell inspect {path}"
+        + f"next: {_next_commands(path)}"
     )
     return Report(data, text)
 
 
+def _next_commands(path: Path) -> str:
+    """What can be done with an artifact; only a .stw is known for one by its name."""
+    if path.suffix != ".stw":
+        return f"rename it to {path.with_suffix('.stw').name}; stepwell run and inspect know an artifact by this suffix"
+    return f"stepwell run {quote(str(path))} --random 0   or   stepwell inspect {quote(str(path))}"
+
+
 def _need_file(model: Path) -> None:
     if not model.is_file():
-        found = "is a folder" if model.is_dir() else "no such file"
-        raise CommandError(f"{model}: {found}; name an .onnx model or IR text (.mlir)")
+        found = "a folder" if model.is_dir() else "no such file"
+        rule = f"{model}: is a file (found {found}); name an .onnx model or IR text (.mlir)"
+        raise CommandError(rule, kind=Kind.FILE)
 
 
 def compile_onnx(
@@ -78,14 +91,14 @@ def compile_onnx(
     """The artifact of an ONNX file, by the options of a command. Raises `CommandError` and the compiler's errors."""
     _need_file(model)
     if model.suffix == ".stw":
-        raise CommandError(f"{model}: is compiled already; name the .onnx model")
+        raise CommandError(f"{model}: is a model (found one that is compiled already); name the .onnx model")
     with progress.step(f"compiling {model.name} for {args.target}"):
         from . import api
 
         return api.compile(
             model,
             target=args.target,
-            shapes=dict(args.shape),
+            shapes=shapes_of(args),
             precision=args.precision,
             cores=args.cores,
             weights=args.weights,
@@ -94,6 +107,19 @@ def compile_onnx(
             settings=settings,
             on_stage=lambda stage: setattr(progress, "detail", stage),
         )
+
+
+def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
+    """The shapes of `--shape` arguments. Raises `CommandError` for a name that is given twice."""
+    counts = Counter(name for name, _ in args.shape)
+    twice = [
+        f"--shape {name}: is given once (found {count} times); leave out the others"
+        for name, count in counts.items()
+        if count > 1
+    ]
+    if twice:
+        raise CommandError(*twice)
+    return dict(args.shape)
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
@@ -158,7 +184,7 @@ def _check_settled(args: argparse.Namespace, artifact: Artifact) -> None:
     late += ["--no-host"] * (not args.host)
     late += ["--shape"] * bool(args.shape) + ["--weights"] * (args.weights is not None)
     if late:
-        rule = f"{args.model}: is compiled already, for {artifact.target.name}"
+        rule = f"{args.model}: is compiled already, with options for {artifact.target.name}"
         raise CommandError(f"{rule} (found {', '.join(late)}); give these options to stepwell compile")
 
 
@@ -187,7 +213,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> str:
-    return f"-o {path}: cannot be written ({error.strerror or error}); name a file in a folder that can be written"
+    return f"-o {path}: can be written (found {error.strerror or error}); name a file in a folder that can be written"
 
 
 def announce_compilation(progress: Progress) -> None:
@@ -221,7 +247,7 @@ def _verify(
     path: Path, arrays: Mapping[str, Array], outputs: Mapping[str, Array], progress: Progress
 ) -> list[Agreement]:
     if not path.is_file():
-        raise CommandError(f"--verify {path}: no such file; name the .onnx model")
+        raise CommandError(f"--verify {path}: is a file (found none); name the .onnx model", kind=Kind.FILE)
     with progress.step("running onnxruntime"):
         from ..frontend.model_file import read_model
 
@@ -234,7 +260,7 @@ def _verify(
         if array.shape != outputs[name].shape:
             found, expected = shape(array.shape), shape(outputs[name].shape)
             rule = f"--verify {path}: {name} must have the shape {expected} (found {found})"
-            raise CommandError(f"{rule}; name the model that was compiled")
+            raise CommandError(f"{rule}; name the model that was compiled", kind=Kind.SHAPE)
     return agree_all(outputs, reference)
 
 

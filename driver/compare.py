@@ -33,8 +33,9 @@ from ..frontend.model_file import read_model
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
 from ..runtime.plan import TensorRef
+from ..runtime.problem import Kind
 from .agreement import Agreement, agree, onnxruntime_run
-from .commands import announce_compilation, read_inputs
+from .commands import announce_compilation, read_inputs, shapes_of
 from .compilation import Compilation, advance, inputs_of, link, main_of, options_of, start
 from .errors import PROBLEM, CommandError
 from .progress import Progress
@@ -74,8 +75,8 @@ class Stage:
 def compare_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Runs every stage. The exit code is 1 if one departs."""
     if not args.model.is_file():
-        found = "is a folder" if args.model.is_dir() else "no such file"
-        raise CommandError(f"{args.model}: {found}; name an .onnx model")
+        found = "a folder" if args.model.is_dir() else "no such file"
+        raise CommandError(f"{args.model}: is a file (found {found}); name an .onnx model", kind=Kind.FILE)
     if args.model.suffix in (".stw", ".mlir"):
         raise CommandError(f"{args.model}: must be an .onnx model (found {args.model.suffix}); name the model")
     stages = run_stages(args, progress)
@@ -129,7 +130,7 @@ class _Comparison:
         with progress.step("importing"):
             self.proto, folder = read_model(args.model)
             model = self.proto if name_nodes(self.proto) else args.model
-            self.work = start(model, target=args.target, shapes=dict(args.shape), cores=args.cores, host=args.host)
+            self.work = start(model, target=args.target, shapes=shapes_of(args), cores=args.cores, host=args.host)
         self.options = options_of(args.precision, args.cores, {})
         self.inputs = read_inputs(args, inputs_of(self.work))
         with progress.step("running onnxruntime"):

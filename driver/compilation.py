@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from operator import index
 from pathlib import Path
 from shlex import quote
@@ -26,10 +27,11 @@ from ..passes.location import node_names
 from ..runtime.artifact import Artifact
 from ..runtime.cpu import HOST
 from ..runtime.plan import Kernel, Metadata, Tensor
+from ..runtime.problem import Kind
 from ..runtime.target import Target
 from . import pipeline
 from .errors import CommandError
-from .passmanager import DEFAULT, Settings, Timing, describe
+from .passmanager import DEFAULT, Settings, Timing
 from .verify import IRError, verify
 
 if TYPE_CHECKING:
@@ -107,9 +109,11 @@ def start(
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise CommandError(f"cores: must be a whole number (found {cores!r})")
+        raise CommandError(f"cores: must be a whole number (found {cores!r}); convert it")
     if cores is not None and not 1 <= cores <= chip.cores:
-        raise CommandError(f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores})")
+        raise CommandError(
+            f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores}); take fewer, or another target"
+        )
     place = chip.name if isinstance(target, Target) else str(target)
     if isinstance(model, ModuleOp):
         work = _continued(model, place)
@@ -119,8 +123,18 @@ def start(
         if weights is not None:
             raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
         work = _imported(model, _whole(shapes or {}), place, host, leave or {})
+        _check_inputs(work, chip)
     work.ctx.target = chip
     return work
+
+
+def _check_inputs(work: Compilation, chip: Target) -> None:
+    """Raises `CommandError` for inputs that no tiling brings into the device's memory."""
+    found = sum(prod(shape(value)) for value in main_of(work.module).body.block.args)  # at least a byte each
+    if found > chip.gm_bytes:
+        rule = f"{work.origin.name or 'the model'}: must fit the {chip.gm_bytes:,} bytes of {chip.name}'s memory"
+        found_text = f"found {found:,} elements of its inputs alone"
+        raise CommandError(f"{rule} ({found_text}); take smaller shapes or a larger target", kind=Kind.MEMORY)
 
 
 def _whole(shapes: Shapes) -> Shapes:
@@ -128,7 +142,9 @@ def _whole(shapes: Shapes) -> Shapes:
     try:
         return {name: [index(size) for size in extents] for name, extents in shapes.items()}
     except (TypeError, AttributeError):
-        raise CommandError(f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r})') from None
+        raise CommandError(
+            f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r}); write it so'
+        ) from None
 
 
 def _imported(
@@ -178,11 +194,13 @@ def _parsed(source: Path, target: str, weights: str | Path | None) -> Compilatio
     except UnicodeDecodeError as error:
         raise CommandError(f"{source}: must be IR as UTF-8 text (found {error}); name an .mlir file") from None
     except RecursionError:
-        raise CommandError(f"{source}: is nested too deeply to be read; check the braces") from None
+        raise CommandError(
+            f"{source}: is nested so that it can be read (found too deep a nesting); check the braces", kind=Kind.IR
+        ) from None
     try:
         verify(module)
     except IRError as error:
-        raise CommandError(describe(error)) from None
+        raise CommandError(*error.problems) from None
     return Compilation(module, Origin(ctx, command, name=source.stem, done=level_of(module, "import")))
 
 
@@ -224,10 +242,12 @@ def level_of(module: ModuleOp, otherwise: str) -> str:
 def options_of(precision: str, cores: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of passes, checked. Raises `CommandError`."""
     if precision not in PRECISIONS:
-        raise CommandError(f"precision: must be one of {', '.join(PRECISIONS)} (found {precision!r})")
+        raise CommandError(f"precision: must be one of {', '.join(PRECISIONS)} (found {precision!r}); take one of them")
     known = {name for stage in pipeline.STAGES for name in _options_known(stage)}
     if unknown := sorted(set(options) - known):
-        raise CommandError(f"{', '.join(unknown)}: no pass has this option; known are {', '.join(sorted(known))}")
+        raise CommandError(
+            f"options: are those of passes (found {', '.join(unknown)}); known are {', '.join(sorted(known))}"
+        )
     return {"policy": precision, "cores": cores or 0, **options}
 
 
@@ -323,7 +343,7 @@ def link(work: Compilation, options: Mapping[str, str], cores: int | None, linke
         rule = (
             f"{origin.name or 'the model'}: must fit the {work.target.gm_bytes:,} bytes of {work.target.name}'s memory"
         )
-        raise CommandError(f"{rule} ({found}); take smaller shapes or a larger target")
+        raise CommandError(f"{rule} ({found}); take smaller shapes or a larger target", kind=Kind.MEMORY)
     return replace(artifact, debug=work.ir)
 
 

@@ -1,4 +1,5 @@
-"""Generates the pages of docs/ that the code already knows: the instruction set, the passes, the operators.
+"""Generates the pages of docs/ that the code already knows: the instruction set, the passes, the operators,
+the errors.
 
     python -m stepwell.driver.docs            write them
     python -m stepwell.driver.docs --check    fail if one is stale
@@ -17,6 +18,7 @@ from xdsl.passes import ModulePass, get_pass_option_infos
 from ..runtime import isa
 from ..runtime.numerics.functions import CODES, FUNCTIONS
 from . import pipeline
+from .error_page import errors_page
 
 if TYPE_CHECKING:
     from ..dialects.graph.op import GraphOp, Onnx
@@ -235,7 +237,12 @@ def op_text(op: "type[GraphOp]") -> str:
     return "\n\n".join(parts)
 
 
-PAGES: dict[str, Callable[[], str]] = {"isa.md": isa_page, "passes.md": passes_page, "ops.md": ops_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "isa.md": isa_page,
+    "passes.md": passes_page,
+    "ops.md": ops_page,
+    "errors.md": errors_page,
+}
 
 
 def main(args: Sequence[str]) -> int:

@@ -8,41 +8,28 @@
 
 import sys
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass
+from errno import ENOMEM
+from typing import ClassVar
+
+from ..runtime.problem import Kind, Problem, UserError
 
 OK, PROBLEM, USAGE, INTERNAL = range(4)
 
-USERS = (
-    "driver.errors.CommandError",
-    "driver.passmanager.PipelineError",
-    "driver.opt.UsageError",
-    "driver.verify.IRError",
-    "frontend.problems.ImportProblems",
-    "frontend.problems.ModelFileError",
-    "passes.context.PassError",
-    "dialects.evaluate.EvaluationError",
-    "dialects.evaluate_tile.EvaluationError",
-    "dialects.weights.WeightError",
-    "runtime.border.InputError",
-    "runtime.container.ArtifactError",
-    "runtime.encoding.ProgramError",
-    "runtime.pool.OutOfMemory",
-    "runtime.stream.StreamError",
-    "runtime.target.TargetError",
-    "runtime.timing.TimingError",
-    "xdsl.utils.exceptions.DiagnosticException",
-    "xdsl.utils.exceptions.ParseError",
-)
-"""Errors that a user can mend: module and name of their class, or of a base of it, so that none is imported here."""
 
+class CommandError(UserError, ValueError):
+    """What was asked for cannot be done: a line for each problem, `<where>: <rule> (found <what>); <what to do>`."""
 
-class CommandError(ValueError):
-    """What was asked for cannot be done: a line for each problem, `<where>: <rule> (<found>); <what to do>`."""
+    KIND: ClassVar[Kind] = Kind.COMMAND
 
-    def __init__(self, *problems: str) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = problems
+    def __init__(self, *lines: str, kind: Kind | None = None) -> None:
+        super().__init__("; ".join(lines))
+        self._lines, self._kind = lines, kind or self.KIND
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Each of them."""
+        return tuple(line if isinstance(line, Problem) else Problem(line, self._kind) for line in self._lines)
 
 
 class Usage(ValueError):
@@ -51,57 +38,57 @@ class Usage(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error, told."""
+    """An error, told: its problems, or the text of a fault of ours."""
 
     exit_code: int
     kind: str
-    problems: tuple[str, ...]
+    problems: tuple[Problem | str, ...]
 
 
 def describe(error: BaseException) -> Failure:
-    """The exit code and the lines for an error."""
+    """The exit code and the problems for an error."""
     kind = type(error).__name__
     if isinstance(error, Usage):
-        return Failure(USAGE, kind, (str(error),))
+        return Failure(USAGE, kind, (Problem(str(error), Kind.COMMAND),))
     if isinstance(error, KeyboardInterrupt):
         return Failure(PROBLEM, kind, ("interrupted",))
-    if isinstance(error, OSError) and error.filename is not None:
-        return Failure(PROBLEM, kind, (f"{error.filename}: {error.strerror or error}; check the path",))
-    if _is_users(error):
-        return Failure(PROBLEM, kind, _problems(error))
+    if found := problems_of(error):
+        return Failure(PROBLEM, kind, found)
     return Failure(INTERNAL, kind, (f"{kind}: {_first_line(error)}",))
 
 
-def _is_users(error: BaseException) -> bool:
+def problems_of(error: BaseException) -> tuple[Problem, ...]:
+    """What a user can mend; nothing if the error is a fault of ours."""
+    if isinstance(error, UserError):
+        return error.problems
     if isinstance(error, OSError) and error.filename is not None:
-        return True
-    names = {f"{cls.__module__.removeprefix(_ROOT)}.{cls.__qualname__}" for cls in type(error).__mro__}
-    if "driver.passmanager.PipelineError" in names and error.__cause__ is not None:
-        return _is_users(error.__cause__)  # of a pass that failed
-    return not names.isdisjoint(USERS)
+        return (
+            Problem(f"{error.filename}: can be opened (found {error.strerror or error}); check the path", Kind.FILE),
+        )
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM):
+        return (
+            Problem(f"this machine: has memory for the work (found {_first_line(error)}); {MORE_MEMORY}", Kind.MEMORY),
+        )
+    names = {cls.__name__ for cls in type(error).__mro__ if cls.__module__ == "xdsl.utils.exceptions"}
+    if "ParseError" in names:
+        return (Problem.of_ir(str(error).strip(), "the text of the IR"),)
+    if "DiagnosticException" in names:
+        return tuple(Problem.of_ir(line, "the IR") for line in str(error).strip().splitlines())
+    return ()
 
 
-_ROOT = __name__.removesuffix("driver.errors")
-"""`stepwell.`, or whatever the package is called here."""
-
-
-def _problems(error: BaseException) -> tuple[str, ...]:
-    text = str(error).strip()
-    lines = [text] if type(error).__name__ == "ParseError" else text.splitlines()  # the lines of one picture
-    problems: Sequence[str] = getattr(error, "problems", ()) or lines
-    return tuple(problems) or (type(error).__name__,)
+MORE_MEMORY = "free some, raise the limit (ulimit -v), or take a smaller model or target"
 
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
-def tell(failure: Failure, error: BaseException, command: str, debug: bool) -> None:
+def tell(failure: Failure, error: BaseException, debug: bool) -> None:
     """Writes the failure to standard error, in the one form."""
     for problem in failure.problems:
-        print(f"stepwell: error: {problem}", file=sys.stderr)
-    if failure.exit_code == USAGE:
-        print(f"stepwell: see {command} --help", file=sys.stderr)
+        code = f" [{problem.kind.value}]" if isinstance(problem, Problem) else ""
+        print(f"stepwell: error: {problem}{code}", file=sys.stderr)
     if failure.exit_code == INTERNAL and not debug:
         print(
             "stepwell: this is a fault of Stepwell, not yours; run the command again with --debug "

@@ -37,7 +37,13 @@ def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels 
     problems: list[str] = []
     for argument in arguments:
         try:
-            found |= _read(argument, wanted, pixels)
+            arrays = _read(argument, wanted, pixels)
+            problems += [
+                f"--input {argument}: gives each input once (found {name} again); leave out one of them"
+                for name in arrays
+                if name in found
+            ]
+            found |= arrays
         except CommandError as error:
             problems += error.problems
     if problems:
@@ -47,6 +53,9 @@ def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels 
 
 def _read(argument: str, wanted: Mapping[str, Wanted], pixels: Pixels) -> dict[str, Array]:
     name, equals, file = _split(argument, wanted)
+    if equals and name not in wanted:
+        there = f"; the model has {', '.join(wanted)}"
+        raise CommandError(f"--input {argument}: must name an input of the model (found {name!r}){there}")
     path = Path(file if equals else argument)
     if not path.is_file():
         raise CommandError(f"--input {argument}: must name a file (found none at {path}); write x=FILE or FILE.npz")
@@ -56,16 +65,16 @@ def _read(argument: str, wanted: Mapping[str, Wanted], pixels: Pixels) -> dict[s
             raise CommandError(f"{path}: must be an .npz archive (found the one array of an .npy file); rename it")
         return arrays if not equals else {name: _member(arrays, name, path)}
     if not equals:
-        raise CommandError(f"--input {argument}: must say which input the file is for; write x={path}")
+        raise CommandError(f"--input {argument}: must say which input the file is for (found no name); write x={path}")
     if path.suffix == ".npy":
         arrays = _numpy(path)
         if "" not in arrays:
             raise CommandError(f"{path}: must be one array (found an archive of {len(arrays)}); rename it to .npz")
         return {name: arrays[""]}
     if path.suffix.lower() != ".png":
-        raise CommandError(f"--input {argument}: must be .npy, .npz or .png (found {path.suffix or 'no suffix'})")
-    if name not in wanted:
-        raise CommandError(f"--input {argument}: no such input; there are {', '.join(wanted)}")
+        raise CommandError(
+            f"--input {argument}: must be .npy, .npz or .png (found {path.suffix or 'no suffix'}); convert it"
+        )
     return {name: from_pixels(png.read(path), wanted[name], pixels, str(path))}
 
 
@@ -85,7 +94,7 @@ def _numpy(path: Path) -> dict[str, Array]:
         return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except Exception as error:  # noqa: BLE001 - a damaged file makes numpy, zipfile and zlib raise a dozen kinds
         raise CommandError(
-            f"{path}: cannot be read as numpy arrays ({error}); write it with numpy.save or savez"
+            f"{path}: can be read as numpy arrays (found {error}); write it with numpy.save or savez"
         ) from None
 
 
@@ -100,7 +109,9 @@ def from_pixels(image: NDArray[np.uint8], wanted: Wanted, pixels: Pixels, where:
     shape = wanted.shape[1:] if len(wanted.shape) == 4 and wanted.shape[0] == 1 else wanted.shape
     layouts = [] if len(shape) != 3 else [axis for axis in (0, 2) if shape[axis] in (1, 3)]
     if not layouts:
-        raise CommandError(f"{where}: an image needs an input of 1 or 3 channels (found shape {list(wanted.shape)})")
+        raise CommandError(
+            f"{where}: an image needs an input of 1 or 3 channels (found shape {list(wanted.shape)}); give an array"
+        )
     sizes = {axis: shape[1:] if axis == 0 else shape[:2] for axis in layouts}
     fitting = [axis for axis in layouts if sizes[axis] == image.shape[:2]]
     if not fitting:

@@ -18,7 +18,12 @@ def inspect_artifact(args: argparse.Namespace, progress: Progress) -> Report:
         artifact = load_file(args.artifact)
     known = {kernel.name: kernel for kernel in artifact.kernels}
     if unknown := [name for name in args.kernel if name not in known]:
-        raise CommandError(*(f"--kernel {name}: no such kernel; there are {names(list(known), 8)}" for name in unknown))
+        raise CommandError(
+            *(
+                f"--kernel {name}: is a kernel of the file (found none of this name); there are {names(list(known), 8)}"
+                for name in unknown
+            )
+        )
     data = _data(artifact)
     texts = [_overview(artifact, args.artifact.stat().st_size)]
     if args.steps:

@@ -15,17 +15,19 @@ from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from shlex import quote
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError, UnregisteredConstructException
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, UnregisteredConstructException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from ..runtime.problem import Kind, Problem, UserError
 from . import pipeline
+from .errors import problems_of
 from .passmanager import PipelineError, Settings, describe, run
 from .verify import IRError, verify
 
@@ -54,8 +56,10 @@ UPSTREAM_PASSES = {
 STAGE_PREFIX = "stage-"
 
 
-class UsageError(ValueError):
+class UsageError(UserError, ValueError):
     """The command line is wrong; one line says what, and what is possible."""
+
+    KIND: ClassVar[Kind] = Kind.COMMAND
 
 
 def _load(place: str, package: str, anchor: str | None = None) -> Any:
@@ -86,7 +90,7 @@ def parse_passes(text: str) -> list[ModulePass]:
     except ArgSpecParseError as error:
         lines = str(error).splitlines()
         raise UsageError(
-            f"-p: cannot be read: {lines[-1].strip(' ^')} ({text!r}); write pass,pass{{option=value}}"
+            f"-p: is a list of passes (found {text!r}: {lines[-1].strip(' ^')}); write pass,pass{{option=value}}"
         ) from None
     known = available_passes()
     passes: list[ModulePass] = []
@@ -119,13 +123,15 @@ def _configure(cls: type[ModulePass], spec: ArgSpec) -> ModulePass:
             f"{o.name.replace('_', '-')} ({o.expected_type}, default {o.default_value})"
             for o in get_pass_option_infos(cls)
         ]
-        raise UsageError(f"{spec.name}: {error}; options: {', '.join(options) or 'none'}") from None
+        raise UsageError(
+            f"{spec.name}: takes its own options (found {error}); options: {', '.join(options) or 'none'}"
+        ) from None
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
-    return f"{name}: no such pass; {hint}"
+    return f"{name}: is a pass (found none of this name); {hint}"
 
 
 class OptMain(xDSLOptMain):
@@ -192,6 +198,8 @@ class OptMain(xDSLOptMain):
         if self.args.list_passes:
             return
         file = self.args.input_file
+        if file is not None and Path(file).is_dir():
+            raise UsageError(f"{file}: is a file (found a folder); name an .mlir or .onnx file")
         if file is not None and Path(file).suffix not in (".mlir", ".onnx"):
             raise UsageError(f"{file}: must be .mlir or .onnx (found {Path(file).suffix or 'no suffix'}); rename it")
         self.passes = parse_passes(self.args.passes)
@@ -234,7 +242,7 @@ class OptMain(xDSLOptMain):
     def _import_model(self) -> ModuleOp:
         from ..frontend.onnx import import_onnx
 
-        shapes = dict(map(parse_shape, self.args.shape))
+        shapes = parse_shapes(self.args.shape)
         module, weights = import_onnx(Path(self.args.input_file), shapes=shapes, host=self.args.host)
         self.ctx.weights.update(weights)
         return module
@@ -260,6 +268,8 @@ class OptMain(xDSLOptMain):
             text, name = describe(error), self.get_input_name()
             raise DiagnosticException(text if text.startswith(name) else f"{name}: {text}") from error
         except PipelineError as error:
+            if not self.args.verify_diagnostics:
+                raise
             raise DiagnosticException(str(error)) from error
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
@@ -352,8 +362,18 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, equals, sizes = text.rpartition("=")
     parts = sizes.split(",") if sizes else []
     if not equals or not name or not all(part.strip().isdigit() for part in parts):
-        raise UsageError(f"--shape: expected INPUT=D0,D1,… of whole numbers (found {text!r})")
+        raise UsageError(f"--shape: is INPUT=D0,D1,… of whole numbers (found {text!r}); write --shape x=1,3,48,320")
     return name, tuple(int(part) for part in parts)
+
+
+def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Each shape by its input. Raises `UsageError` for an input that is given twice."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, size in map(parse_shape, texts):
+        if name in found:
+            raise UsageError(f"--shape {name}: is given once (found it again); leave out the others")
+        found[name] = size
+    return found
 
 
 def list_passes() -> str:
@@ -371,21 +391,33 @@ def main(args: Sequence[str] | None = None) -> int:
         OptMain("Reads IR or a model, runs passes, prints IR.", args).run()
     except BrokenPipeError:
         return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-    except RecursionError:
-        print("the IR is nested too deeply to be read; check its braces", file=sys.stderr)
-    except UnicodeDecodeError as error:
-        print(f"the input must be IR as UTF-8 text (found {error}); name an .mlir file", file=sys.stderr)
-    except ParseError as error:
-        print(error, file=sys.stderr)
-    except OSError as error:
-        print(f"{error.filename}: cannot be opened ({error.strerror})", file=sys.stderr)
-    except (UsageError, PipelineError, DiagnosticException, UnregisteredConstructException, ValueError) as error:
-        print(str(error).strip() or type(error).__name__, file=sys.stderr)
-    else:
-        return 0
-    return 1
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - told in one form, by its kind
+        for problem in _told(error):
+            code = f" [{problem.kind.value}]" if isinstance(problem, Problem) else ""
+            print(f"{problem}{code}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _told(error: BaseException) -> Sequence[str]:
+    """The problems of an error. Raises what is a fault of ours."""
+    match error:
+        case KeyboardInterrupt():
+            return ["interrupted"]
+        case RecursionError():
+            rule = "the input: is nested so that it can be read (found too deep a nesting); check its braces"
+            return [Problem(rule, Kind.IR)]
+        case UnicodeDecodeError():
+            return [Problem(f"the input: is IR as UTF-8 text (found {error}); name an .mlir file", Kind.IR)]
+        case UnregisteredConstructException():
+            return [Problem.of_ir(str(error).strip(), "the IR")]
+        case _:
+            found = problems_of(error)
+    if found:
+        return found
+    if isinstance(error, PipelineError | ValueError):
+        return [str(error).strip() or type(error).__name__]
+    raise error
 
 
 if __name__ == "__main__":

@@ -12,18 +12,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from ..passes.context import CompileContext
+from ..passes.context import CompileContext, PassError
 from ..passes.location import where
+from ..runtime.problem import Kind, Problem, UserError
 from .verify import IRError, verify
 
 
-class PipelineError(RuntimeError):
+class PipelineError(UserError, RuntimeError):
     """A pass failed: one line that names the pass, the op with its ONNX nodes, and the command that reproduces it."""
+
+    KIND: ClassVar[Kind] = Kind.IR
+
+    def __init__(self, message: str, problems: Sequence[Problem] | None = None) -> None:
+        super().__init__(message)
+        self._problems = (Problem.of_ir(message, "the pipeline"),) if problems is None else tuple(problems)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What a user can mend; nothing if the pass has a fault."""
+        return self._problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +92,9 @@ def run(
                 if settings.verify or number == len(passes):
                     verify(module)
             except Exception as error:  # named and raised again
-                raise PipelineError(_failure(error, passes[:number], saved, settings)) from error
+                command = _command(passes[:number], saved, settings)
+                text = f"{this.name}: {describe(error)}; reproduce with: {command}"
+                raise PipelineError(text, _problems(error, this.name, command)) from error
             timings.append(Timing(str(this.spec()), time.process_time() - start, sum(1 for _ in module.walk())))
             if settings.dump_dir is not None:
                 _dump(module, settings.dump_dir, number, this.name)
@@ -92,21 +108,46 @@ def _until(passes: Sequence[ModulePass], last: str | None) -> Sequence[ModulePas
         return passes
     names = [this.name for this in passes]
     if last not in names:
-        raise PipelineError(f"{last}: not a pass of this pipeline; it has {', '.join(dict.fromkeys(names))}")
+        raise PipelineError(
+            f"{last}: is a pass of this pipeline (found none of this name); it has {', '.join(dict.fromkeys(names))}"
+        )
     return passes[: names.index(last) + 1]
 
 
-def _failure(error: Exception, passes: Sequence[ModulePass], saved: str | None, settings: Settings) -> str:
-    """One line: pass, op, rule, and how to see it again."""
+def _command(passes: Sequence[ModulePass], saved: str | None, settings: Settings) -> str:
+    """How to see a failure again; writes the pass's input, if a folder for it is given."""
     this = passes[-1]
-    command = f"{settings.command} -p {quote(','.join(str(p.spec()) for p in passes))}"
     folder = settings.crash_dir or settings.dump_dir
-    if saved is not None and folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"before-{this.name}.mlir"
-        path.write_text(saved, encoding="utf-8")
-        command = f"stepwell-opt {quote(str(path))} -p {quote(str(this.spec()))}"
-    return f"{this.name}: {describe(error)}; reproduce with: {command}"
+    if saved is None or folder is None:
+        return f"{settings.command} -p {quote(','.join(str(p.spec()) for p in passes))}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"before-{this.name}.mlir"
+    path.write_text(saved, encoding="utf-8")
+    return f"stepwell-opt {quote(str(path))} -p {quote(str(this.spec()))}"
+
+
+def _problems(error: Exception, name: str, command: str) -> list[Problem]:
+    """What a user can mend, by the op of each; nothing for a bug of the pass."""
+    again = f"reproduce with: {command}"
+    if isinstance(error, PassError):
+        return [
+            Problem(
+                f"{name}: {part}; {part.remedy or 'change the IR or the options of the pass'}; {again}",
+                part.kind,
+                _at(name, part.op),
+            )
+            for part in error.parts
+        ]
+    if isinstance(error, IRError):
+        return [Problem.of_ir(f"{name}: {describe(error)}; {again}", name, _at(name, error.op))]
+    if not isinstance(error, UserError | DiagnosticException):
+        return []
+    kind = error.KIND if isinstance(error, UserError) else Kind.IR
+    return [Problem.of_ir(f"{name}: {describe(error)}; {again}", name, kind=kind)]
+
+
+def _at(name: str, op: Operation | None) -> str:
+    return name if op is None else f"{name}: {where(op)}"
 
 
 def describe(error: Exception) -> str:

@@ -118,7 +118,7 @@ def stage(name: str) -> Stage:
     for candidate in STAGES:
         if candidate.name == name:
             return candidate
-    raise PipelineError(f"{name}: no such stage; there are {', '.join(s.name for s in STAGES)}")
+    raise PipelineError(f"{name}: is a stage (found none of this name); there are {', '.join(s.name for s in STAGES)}")
 
 
 def stage_passes(this: Stage, options: Mapping[str, Any] | None = None) -> list[ModulePass]:
@@ -128,7 +128,8 @@ def stage_passes(this: Stage, options: Mapping[str, Any] | None = None) -> list[
     known = {field.name for cls in classes for field in fields(cls)}
     if unknown := sorted(set(options) - known):
         raise PipelineError(
-            f"stage {this.name}: no pass has the option {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+            f"stage {this.name}: options are those of its passes (found {', '.join(unknown)}); "
+            f"known: {', '.join(sorted(known))}"
         )
     return [
         cls(**{key: value for key, value in options.items() if key in {f.name for f in fields(cls)}}) for cls in classes

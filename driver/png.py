@@ -33,7 +33,7 @@ def read(path: Path) -> NDArray[np.uint8]:
     except (struct.error, zlib.error, IndexError, ValueError) as error:
         if isinstance(error, CommandError):
             raise
-        raise CommandError(f"{path}: is damaged ({error}); make or copy it again") from None
+        raise CommandError(f"{path}: is a sound PNG file (found {error}); make or copy it again") from None
     if colour == 3:
         rows = np.frombuffer(palette, np.uint8).reshape(-1, 3)[rows[:, :, 0]]
     return _flatten(rows)

@@ -15,7 +15,9 @@ def targets(args: argparse.Namespace, progress: Progress) -> Report:
     if args.action == "list":
         return _list()
     if args.target is None:
-        raise Usage(f"stepwell targets {args.action}: names a target or a .toml file (found none)")
+        raise Usage(
+            f"stepwell targets {args.action}: names a target or a .toml file (found none); see stepwell targets --help"
+        )
     target = Target.load(args.target)
     if args.action == "show":
         return _show(target)

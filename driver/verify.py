@@ -1,18 +1,31 @@
 """Checks a module: every op's own rules, and that each value is defined before its use, which xDSL does not check."""
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
+from ..passes.location import where
+from ..runtime.problem import Kind, Problem, UserError
 
-class IRError(ValueError):
+
+class IRError(UserError, ValueError):
     """The IR breaks a rule; `op` is where, `rule` what."""
+
+    KIND: ClassVar[Kind] = Kind.IR
 
     def __init__(self, op: Operation, rule: str) -> None:
         super().__init__(rule)
         self.op = op
         self.rule = rule
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The one."""
+        place = where(self.op)
+        return (Problem.of_ir(f"{place}: {self.rule}", place, place),)
 
 
 def verify(module: ModuleOp) -> None:

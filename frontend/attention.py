@@ -14,7 +14,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.elementwise import WhereOp
 from ..dialects.graph.gather import GatherOp
-from ..dialects.graph.op import FLOATS, InferError, broadcast_shapes, element, f32, i1, shape
+from ..dialects.graph.op import FLOATS, DtypeError, InferError, ShapeError, broadcast_shapes, element, f32, i1, shape
 from ..dialects.graph.reduce import ReduceMaxOp, SoftmaxOp
 from ..dialects.graph.views import ConcatOp, ReshapeOp, SliceOp, TransposeOp
 from .movement import framed, repeat
@@ -42,7 +42,7 @@ def attention(node: Node) -> Sequence[Value]:
     q, k, v = (_heads(node, index) for index in range(3))
     past = [_optional(node, index) for index in (4, 5)]
     if (past[0] is None) != (past[1] is None):
-        raise InferError("past keys and values come together (found only one of them)")
+        raise InferError("past keys and values come together (found only one of them)", broken=True)
     keys, values = (
         own if before is None else node.emit(ConcatOp, before, own, axis=2)
         for own, before in zip((k, v), past, strict=True)
@@ -69,12 +69,12 @@ def _heads(node: Node, index: int) -> SSAValue:
     """q, k or v as [N, heads, positions, features]."""
     x = node.operand(index)
     if element(x) not in FLOATS or len(shape(x)) not in (3, 4):
-        raise InferError(f"queries, keys and values are floats of rank 3 or 4 (found {x.type})")
+        raise ShapeError(f"queries, keys and values are floats of rank 3 or 4 (found {x.type})")
     if len(shape(x)) == 4:
         return x
     heads, (n, count, width) = node.attributes.get("q_num_heads" if index == 0 else "kv_num_heads", 0), shape(x)
     if heads < 1 or width % heads:
-        raise InferError(f"the heads divide the features of rank 3 (found {heads} and {width})")
+        raise ShapeError(f"the heads divide the features of rank 3 (found {heads} and {width})")
     return node.emit(TransposeOp, node.emit(ReshapeOp, x, shape=[n, count, heads, width // heads]), perm=[0, 2, 1, 3])
 
 
@@ -82,7 +82,7 @@ def _shared(node: Node, x: SSAValue, q: SSAValue) -> SSAValue:
     """Keys or values with a head for each of the queries', which share them in groups."""
     heads, wanted = shape(x)[1], shape(q)[1]
     if wanted % heads:
-        raise InferError(f"heads of keys divide those of queries (found {heads} and {wanted})")
+        raise ShapeError(f"heads of keys divide those of queries (found {heads} and {wanted})")
     return x if heads == wanted else repeat(node, x, [1, wanted // heads, 1, 1])
 
 
@@ -92,7 +92,7 @@ def _weights(
     """The weight of each key for each query, and the scores that are shown."""
     given, kind = node.attributes, element(q)
     if given.get("softmax_precision", TensorProto.FLOAT) == TensorProto.DOUBLE:
-        raise InferError("softmax is computed in f32 (found softmax_precision = DOUBLE)")
+        raise DtypeError("softmax is computed in f32 (found softmax_precision = DOUBLE)")
     scale, mode = given.get("scale") or 1 / math.sqrt(shape(q)[-1]), given.get("qk_matmul_output_mode", QK_RAW)
     scores = node.emit(MatMulOp, q, k, trans_b=True, element=f32)
     scores = node.emit(MulOp, scores, _number(node, scale), element=f32)
@@ -102,7 +102,7 @@ def _weights(
         scores = node.emit(MulOp, node.emit(TanhOp, scaled, element=f32), _number(node, cap), element=f32)
     stages[QK_CAPPED] = scores
     if bias is not None and broadcast_shapes(shape(bias), shape(scores)) != shape(scores):
-        raise InferError(f"a mask broadcasts to the scores, {list(shape(scores))} (found {bias.type})")
+        raise ShapeError(f"a mask broadcasts to the scores, {list(shape(scores))} (found {bias.type})")
     biased = scores if bias is None else node.emit(AddOp, scores, bias, element=f32)
     stages[QK_BIASED] = biased
     if nothing is not None:  # scores of a query without keys are finite, so that no NaN is counted
@@ -111,7 +111,7 @@ def _weights(
     if mode == QK_WEIGHTS:
         stages[mode] = _unless(node, nothing, weights)
     if mode not in stages:
-        raise InferError(f"qk_matmul_output_mode is 0 to 3 (found {mode})")
+        raise InferError(f"qk_matmul_output_mode is 0 to 3 (found {mode})", broken=True)
     shown = stages[mode]
     wanted = len(node.proto.output) > 3 and element(shown) != kind
     return weights, node.emit(MulOp, shown, _number(node, 1.0), element=kind) if wanted else shown
@@ -236,12 +236,12 @@ def _heads_last(node: Node) -> SSAValue:
     """The operand as [N, positions, heads, features]."""
     x = node.operand(0)
     if element(x) not in FLOATS or len(shape(x)) not in (3, 4):
-        raise InferError(f"the operand holds floats of rank 3 or 4 (found {x.type})")
+        raise DtypeError(f"the operand holds floats of rank 3 or 4 (found {x.type})")
     if len(shape(x)) == 4:
         return node.emit(TransposeOp, x, perm=[0, 2, 1, 3])
     heads, (n, count, width) = node.attributes.get("num_heads", 0), shape(x)
     if heads < 1 or width % heads:
-        raise InferError(f"the heads divide the features of rank 3 (found {heads} and {width})")
+        raise ShapeError(f"the heads divide the features of rank 3 (found {heads} and {width})")
     return node.emit(ReshapeOp, x, shape=[n, count, heads, width // heads])
 
 
@@ -253,5 +253,5 @@ def _angles(node: Node, index: int, pairs: int) -> SSAValue:
     """Cosines or sines [N, positions, pairs]; with position ids, rows of a table."""
     table, places = node.operand(index), _optional(node, 3)
     if shape(table)[-1] != pairs:
-        raise InferError(f"there is an angle for each of {pairs} pairs (found {table.type})")
+        raise ShapeError(f"there is an angle for each of {pairs} pairs (found {table.type})")
     return table if places is None else node.emit(GatherOp, table, places, axis=0)

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import MulOp
 from ..dialects.graph.contract import MatMulOp
-from ..dialects.graph.op import InferError, shape
+from ..dialects.graph.op import InferError, ShapeError, shape
 from ..dialects.graph.reduce import ReduceSumOp
 from ..dialects.graph.views import ReshapeOp, SliceOp, TransposeOp
 from .node import Node, Value, size_of
@@ -39,7 +39,7 @@ def einsum(node: Node) -> Sequence[Value]:
             if extents.setdefault(label, extent) == 1:
                 extents[label] = extent
             if extent not in (1, extents[label]):
-                raise InferError(f"axes of one label agree (found {extents[label]} and {extent} for {label!r})")
+                raise ShapeError(f"axes of one label agree (found {extents[label]} and {extent} for {label!r})")
     values = [_diagonals(node, node.operand(index), term) for index, term in enumerate(terms)]
     values = [_squeezed(node, x, extents) for x in values]
     result = values[0]
@@ -54,12 +54,12 @@ def parse(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise InferError(f"the equation names {len(terms)} operands (found {len(ranks)})")
+        raise InferError(f"the equation names {len(terms)} operands (found {len(ranks)})", broken=True)
     broadcast = 0
     for i, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
         count = rank - len(term.replace("...", ""))
         if count < 0 or (count and "..." not in term) or count > 10:
-            raise InferError(f"operand {i} has an axis for each label of {term!r} (found rank {rank})")
+            raise ShapeError(f"operand {i} has an axis for each label of {term!r} (found rank {rank})")
         terms[i] = term.replace("...", "".join(map(str, reversed(range(count)))))
         broadcast = max(broadcast, count if "..." in term else 0)
     dots = "".join(map(str, reversed(range(broadcast))))
@@ -69,7 +69,7 @@ def parse(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     target = right.replace("...", dots)
     unknown = sorted({label for label in target if label not in "".join(terms)})
     if unknown or len(set(target)) != len(target):
-        raise InferError(f"each label of the result names an axis of an operand, once (found {right!r})")
+        raise ShapeError(f"each label of the result names an axis of an operand, once (found {right!r})")
     return terms, target
 
 

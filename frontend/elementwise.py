@@ -25,7 +25,7 @@ from ..dialects.graph.composites import GeluTanhOp, SwishOp
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
-from ..dialects.graph.op import BORDER, FLOATS, GraphOp, InferError, element, f32, i32, u8
+from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i32, u8
 from .inputs import ELEMENTS
 from .node import Node, Value
 
@@ -38,7 +38,7 @@ def cast(node: Node) -> Sequence[Value]:
     target = ELEMENTS.get(node.attributes["to"])
     if target is None:
         found = onnx.TensorProto.DataType.Name(node.attributes["to"])
-        raise InferError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {found})")
+        raise DtypeError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {found})")
     return [converted(node, node.operand(0), i32 if target in BORDER else target)]
 
 
@@ -49,7 +49,7 @@ def cast_like(node: Node) -> Sequence[Value]:
         return [converted(node, node.operand(0), element(like))]
     target = CONSTANTS.get(like.dtype)
     if target is None:
-        raise InferError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")
+        raise DtypeError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")
     return [converted(node, node.operand(0), i32 if target in BORDER else target)]
 
 
@@ -104,9 +104,9 @@ def shift(node: Node) -> Sequence[Value]:
     """By powers of two modulo 2ⁿ: that of a negative number is 0, that of all bits or more too, and so is x ÷ 0."""
     x, y, direction = node.operand(0), node.operand(1), node.attributes["direction"]
     if element(x) in FLOATS or element(x) != element(y):
-        raise InferError(f"operands are integers of one type (found {element(x)}, {element(y)})")
+        raise DtypeError(f"operands are integers of one type (found {element(x)}, {element(y)})")
     if direction not in ("LEFT", "RIGHT"):
-        raise InferError(f"direction is LEFT or RIGHT (found {direction!r})")
+        raise InferError(f"direction is LEFT or RIGHT (found {direction!r})", broken=True)
     if direction == "LEFT" or element(x) == u8:
         return [node.emit(MulOp if direction == "LEFT" else DivOp, x, _power_of_two(node, y))]
     return [_shifted_right(node, x, y)]
@@ -136,7 +136,7 @@ def complement(node: Node) -> Sequence[Value]:
     """x xor a word of ones."""
     x = node.operand(0)
     if element(x) in FLOATS:
-        raise InferError(f"operands are integers (found {element(x)})")
+        raise DtypeError(f"operands are integers (found {element(x)})")
     return [node.emit(XorOp, x, node.builder.constant(np.invert(np.array(0, NUMPY[element(x)]))))]
 
 

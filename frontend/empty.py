@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, MulOp
 from ..dialects.graph.constants import NUMPY
-from ..dialects.graph.op import FLOATS, InferError, element
+from ..dialects.graph.op import FLOATS, DtypeError, ShapeError, element
 from ..dialects.graph.views import ExpandOp
 from .model_file import Array
 from .node import Node, Value, size_of
@@ -66,11 +66,11 @@ def gemm(node: Node) -> Sequence[Value]:
     """A product over an empty axis is 0, which leaves β·c."""
     a, b = (size_of(node.given(index)) for index in (0, 1))
     if len(a) != 2 or len(b) != 2:
-        raise InferError(f"a and b are matrices (found rank {len(a)} and {len(b)})")
+        raise ShapeError(f"a and b are matrices (found rank {len(a)} and {len(b)})")
     size = [a[1] if node.attributes.get("transA") else a[0], b[0] if node.attributes.get("transB") else b[1]]
     c = node.operand(2)
     if element(c) not in FLOATS:
-        raise InferError(f"operands are floats (found {element(c)})")
+        raise DtypeError(f"operands are floats (found {element(c)})")
     beta = node.materialize(np.array(node.attributes.get("beta", 1.0), np.float32))
     scaled = node.emit(MulOp, node.emit(ExpandOp, c, shape=size), beta, element=element(c))
     return [node.emit(AddOp, scaled, node.materialize(np.zeros((), np.float32)), element=element(c))]
@@ -79,7 +79,7 @@ def gemm(node: Node) -> Sequence[Value]:
 def scatter(node: Node) -> Sequence[Value]:
     """No row is written."""
     if not is_empty(node.given(1)) or not is_empty(node.given(2)):
-        raise InferError("there are as many updates as indices (found only one of them without elements)")
+        raise ShapeError("there are as many updates as indices (found only one of them without elements)")
     return [node.given(0)]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..dialects.graph.op import InferError
+from ..dialects.graph.op import InferError, ShapeError
 from ..dialects.graph.views import ReshapeOp, normal_axis
 from .attention import attention, rotary_embedding
 from .einsum import einsum
@@ -75,7 +75,7 @@ def squeeze(node: Node) -> Sequence[Value]:
     gone = {normal_axis(axis, len(size)) for axis in axes}
     wide = [size[axis] for axis in gone if size[axis] != 1]
     if wide:
-        raise InferError(f"an axis that leaves has extent 1 (found {wide[0]})")
+        raise ShapeError(f"an axis that leaves has extent 1 (found {wide[0]})")
     return reshape(node, [n for axis, n in enumerate(size) if axis not in gone])
 
 
@@ -83,7 +83,7 @@ def unsqueeze(node: Node) -> Sequence[Value]:
     """Axes of extent 1 come in; they are counted in the result."""
     size, axes = list(size_of(node.given(0))), _axes(node)
     if axes is None:
-        raise InferError("axes are given (found none)")
+        raise InferError("axes are given (found none)", broken=True)
     rank = len(size) + len(axes)
     for axis in sorted(normal_axis(axis, rank) for axis in axes):
         size.insert(axis, 1)

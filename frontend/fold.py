@@ -3,13 +3,17 @@
 The usual ones are a line of numpy each; any other goes to onnx's own reference, one node at a time.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
+from onnx.shape_inference import infer_shapes
 
+from ..dialects.graph.op import SizeError
+from ..dialects.graph.views import sliced
 from .model_file import Array, to_array
 
 Attributes = Mapping[str, Any]
@@ -21,15 +25,49 @@ RANDOM = frozenset(
 """Operators whose result is another one each time: never evaluated here."""
 
 
+SIZED = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
+"""Operators whose result has the size that a value says."""
+SMALL = 4096
+"""Elements of which broadcasts and products are no larger than the square."""
+MOST_BYTES = 2**28
+"""Of a value that is evaluated here, and"""
+MOST_GROWTH = 8
+"""how often the bytes of what it is made of, if that is more."""
+
+
 def fold(
     node: onnx.NodeProto, attributes: Attributes, inputs: Sequence[Array | None], opset: int
 ) -> Sequence[Array] | None:
     """The outputs of a node, None if it cannot be evaluated. An absent input is None."""
     if node.op_type in RANDOM or any(kind.type == onnx.AttributeProto.GRAPH for kind in node.attribute):
         return None
+    if sum(value.size for value in inputs if value is not None) > SMALL or node.op_type in SIZED:
+        _check_size(node, inputs, opset)
     rule = RULES.get(node.op_type)
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
     return _by_reference(node, inputs, opset) if found is None else [found]
+
+
+def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> None:
+    """Raises `InferError` for a result that is not only large, but larger than what it is made of."""
+    given = {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
+    known = [onnx.numpy_helper.from_array(value, name) for name, value in given.items() if 0 < value.size <= SMALL]
+    infos = [
+        onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in given.items()
+    ]
+    outputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in node.output if name
+    ]
+    graph = onnx.helper.make_graph([node], "one", infos, outputs, known)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(node.domain, opset)])
+    most = max(MOST_BYTES, MOST_GROWTH * sum(value.nbytes for value in given.values()))
+    for info in infer_shapes(model, data_prop=True).graph.output:
+        kind = info.type.tensor_type
+        dims = [dim.dim_value for dim in kind.shape.dim]
+        width = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type).itemsize if kind.elem_type else 8
+        if math.prod(dims) * width > most:
+            raise SizeError(f"a constant has at most {most:,} bytes (found {math.prod(dims) * width:,} for {dims})")
 
 
 def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
@@ -92,8 +130,8 @@ def _slice(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -
     index = [slice(None)] * x.ndim
     for i, place in enumerate(range(len(starts)) if axes is None else axes):
         step = 1 if steps is None else steps[i]
-        end = None if step < 0 and ends[i] < -x.shape[place] else ends[i]
-        index[place] = slice(starts[i], end, step)
+        found = sliced(starts[i], ends[i], step, x.shape[place])
+        index[place] = slice(found.start, found.stop if found.stop >= 0 else None, step)
     return x[tuple(index)]
 
 

@@ -12,7 +12,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.elementwise import WhereOp
 from ..dialects.graph.gather import GatherOp, ScatterElementsOp, ScatterNDOp
-from ..dialects.graph.op import FLOATS, GraphOp, InferError, element, i1, i32, shape
+from ..dialects.graph.op import FLOATS, GraphOp, InferError, ShapeError, element, i1, i32, shape
 from ..dialects.graph.properties import ints
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp, ReduceProdOp, ReduceSumOp
 from ..dialects.graph.views import ExpandOp, PadOp, ReshapeOp, TransposeOp, normal_axis
@@ -65,9 +65,9 @@ def _combined(node: Node, x: SSAValue, indices: SSAValue, updates: SSAValue, axi
     """Each place compares its number with all indices; those that are it are reduced, then combined with x."""
     reduction, size, kind = node.attributes["reduction"], shape(x), element(x)
     if reduction not in COMBINE:
-        raise InferError(f"reduction is none, {', '.join(COMBINE)} (found {reduction})")
+        raise InferError(f"reduction is none, {', '.join(COMBINE)} (found {reduction})", broken=True)
     if shape(updates) != shape(indices) or element(updates) != kind or element(indices) != i32:
-        raise InferError(f"there is an update of x's type for each index (found {updates.type} and {indices.type})")
+        raise ShapeError(f"there is an update of x's type for each index (found {updates.type} and {indices.type})")
     reduce, combine, neutral = COMBINE[reduction]
     places = node.materialize(along(np.arange(size[axis], dtype=np.int32), axis + 1, len(size) + 1))
     wide = [*shape(indices)[: axis + 1], 1, *shape(indices)[axis + 1 :]]
@@ -96,7 +96,9 @@ def tensor_scatter(node: Node) -> Sequence[Value]:
     axis = normal_axis(node.attributes.get("axis", -2), len(size))
     mode = node.attributes.get("mode", "linear")
     if axis == 0 or mode not in ("linear", "circular"):
-        raise InferError(f"the axis is not that of the batch, mode is linear or circular (found {axis} and {mode})")
+        raise InferError(
+            f"the axis is not that of the batch, mode is linear or circular (found {axis} and {mode})", broken=True
+        )
     first = node.inputs[2] if len(node.inputs) > 2 else None
     first = np.zeros(size[0], np.int32) if first is None else first
     starts = node.emit(ReshapeOp, node.materialize(first), shape=[size[0], *[1] * (len(size) - 1)])
@@ -113,7 +115,7 @@ def max_unpool(node: Node) -> Sequence[Value]:
     kernel = node.attributes["kernel_shape"]
     rank = len(kernel)
     if rank != len(space):
-        raise InferError(f"there is a number of taps for each of {len(space)} axes (found {kernel})")
+        raise ShapeError(f"there is a number of taps for each of {len(space)} axes (found {kernel})")
     strides, pads = node.attributes.get("strides", [1] * rank), node.attributes.get("pads", [0] * 2 * rank)
     inferred = [(space[i] - 1) * strides[i] + kernel[i] - pads[i] - pads[i + rank] for i in range(rank)]
     given = node.known(2)
@@ -123,7 +125,7 @@ def max_unpool(node: Node) -> Sequence[Value]:
         or size[:2] != [n, channels]
         or any(a < b for a, b in zip(size[2:], inferred, strict=True))
     ):
-        raise InferError(f"the result has at least the size [{n}, {channels}, {inferred}] (found {size})")
+        raise ShapeError(f"the result has at least the size [{n}, {channels}, {inferred}] (found {size})")
     count, total = math.prod(shape(x)), n * channels * math.prod(inferred)
     zeros = node.emit(ExpandOp, node.materialize(np.zeros((), NUMPY[element(x)])), shape=[total])
     flat, rows = (node.emit(ReshapeOp, value, shape=[count]) for value in (x, places))
@@ -138,7 +140,7 @@ def reverse_sequence(node: Node) -> Sequence[Value]:
     x, lengths = node.operand(0), node.operand(1)
     batch, time = node.attributes.get("batch_axis", 1), node.attributes.get("time_axis", 0)
     if {batch, time} != {0, 1} or len(shape(x)) < 2:
-        raise InferError(f"batch and time are the first two axes (found {batch} and {time} of rank {len(shape(x))})")
+        raise ShapeError(f"batch and time are the first two axes (found {batch} and {time} of rank {len(shape(x))})")
     perm = [1, 0, *range(2, len(shape(x)))]
     x = node.emit(TransposeOp, x, perm=perm) if time == 0 else x
     n, steps = shape(x)[:2]
@@ -155,14 +157,14 @@ def col2im(node: Node) -> Sequence[Value]:
     """Each element of an image is the sum of all elements of columns that windows took from it."""
     x, image, block = node.operand(0), node.known(1), node.known(2)
     if image is None or block is None or element(x) not in FLOATS:
-        raise InferError(f"the columns are floats, image and block have sizes (found {x.type}, {image}, {block})")
+        raise ShapeError(f"the columns are floats, image and block have sizes (found {x.type}, {image}, {block})")
     kernel, space = [int(k) for k in block.reshape(-1)], [int(n) for n in image.reshape(-1)]
     window = normal_window(space, kernel, window_from_onnx({**node.attributes, "kernel_shape": kernel}))
     sources = _columns(space, kernel, window)
     (n, rows, count), taps = shape(x), math.prod(kernel)
     channels = rows // taps
     if rows != channels * taps or sources.max(initial=0) > taps * count:
-        raise InferError(f"there is a column for each window (found {x.type} for {space} in {kernel})")
+        raise ShapeError(f"there is a column for each window (found {x.type} for {space} in {kernel})")
     flat = node.emit(ReshapeOp, x, shape=[n, channels, taps * count])
     flat = node.emit(PadOp, flat, before=[0, 0, 0], after=[0, 0, 1])
     table = node.materialize(np.where(sources < 0, taps * count, sources).astype(np.int32))
@@ -193,7 +195,7 @@ def affine_grid(node: Node) -> Sequence[Value]:
     """The places of an image, turned and moved by a matrix for each: [N, …, axes], from −1 to 1."""
     theta, given = node.operand(0), node.known(1)
     if given is None or len(shape(theta)) != 3:
-        raise InferError(f"there is a matrix for each image, and a size (found {theta.type} and {given})")
+        raise ShapeError(f"there is a matrix for each image, and a size (found {theta.type} and {given})")
     n, _, *space = (int(extent) for extent in given)
     align = bool(node.attributes.get("align_corners", 0))
     steps = [np.linspace(-1, 1, k) if align else (np.arange(k) * 2 + 1) / k - 1 for k in space]

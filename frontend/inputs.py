@@ -12,6 +12,7 @@ from xdsl.ir import Attribute
 from ..dialects.graph.host_model import type_text
 from ..dialects.graph.op import bf16, f16, f32, i1, i8, i16, i32, i64, u8, u16
 from ..runtime.cpu import HostType
+from ..runtime.problem import Kind, Problem
 
 ELEMENTS: Mapping[int, Attribute] = {
     TensorProto.FLOAT: f32,
@@ -43,7 +44,7 @@ class Input:
 
 def read_inputs(
     graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]], host: bool = False
-) -> tuple[list[Input], list[str]]:
+) -> tuple[list[Input], list[Problem]]:
     """The inputs that are no initialisers, and what is wrong with them or with `shapes`.
 
     `host`: types that the device does not have are those of the CPU.
@@ -52,12 +53,15 @@ def read_inputs(
     infos = [info for info in graph.input if info.name not in given]
     names = [info.name for info in infos]
     problems = [
-        f"{name}: shapes name inputs of the model (found none of this name); its inputs are {', '.join(names)}"
+        Problem(
+            f"{name}: shapes name inputs of the model (found none of this name); its inputs are {', '.join(names)}",
+            Kind.COMMAND,
+        )
         for name in shapes
         if name not in names
     ]
     problems += [
-        f"{name}: every input has a name of its own (found {count} of this name); rename them"
+        Problem(f"{name}: every input has a name of its own (found {count} of this name); rename them", Kind.FILE)
         for name, count in Counter(names).items()
         if count > 1
     ]
@@ -71,32 +75,38 @@ def read_inputs(
     return inputs, problems
 
 
-def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bool = False) -> Input | str:
+def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bool = False) -> Input | Problem:
     """An input, or what is wrong with it."""
+    kept = HostType(type_text(info.type)) if host and info.type.WhichOneof("value") is not None else None
+    if kept is not None and not kept.is_known:
+        kept = None
     if info.type.WhichOneof("value") != "tensor_type":
-        kept = HostType(type_text(info.type)) if host and info.type.WhichOneof("value") is not None else None
-        if kept is not None and kept.is_known:
+        if kept is not None:
             return Input(info.name, (), None, kept)
-        return f"{info.name}: an input is a tensor (found {info.type.WhichOneof('value')}); export the model without it"
+        found = info.type.WhichOneof("value")
+        return Problem(f"{info.name}: an input is a tensor (found {found}); export the model without it", Kind.DTYPE)
     kind = info.type.tensor_type
     element = ELEMENTS.get(kind.elem_type)
-    if element is None and not (host and kind.elem_type and HostType(type_text(info.type)).is_known):
-        found = TensorProto.DataType.Name(kind.elem_type)
-        return f"{info.name}: inputs hold f32, f16, bf16, integers or truth values (found {found}); convert the model"
+    if element is None and kept is None:
+        numbers = TensorProto.DataType.items()
+        found = next((name for name, number in numbers if number == kind.elem_type), f"type {kind.elem_type}")
+        rule = f"{info.name}: inputs hold f32, f16, bf16, integers or truth values"
+        return Problem(f"{rule} (found {found}); convert the model", Kind.DTYPE)
     dims = [_extent(dim) for dim in kind.shape.dim]
     if not kind.HasField("shape"):
         if wanted is None:
             rule = f"{info.name}: an input has a shape (found none in the model)"
-            return f'{rule}; give shapes={{"{info.name}": […]}}, or --shape {info.name}=D0,D1,…, with numbers'
+            advice = f'give shapes={{"{info.name}": […]}}, or --shape {info.name}=D0,D1,…, with numbers'
+            return Problem(f"{rule}; {advice}", Kind.SHAPE)
         dims = ["?"] * len(wanted)
     problem = _misfit(info.name, dims, wanted)
     if problem:
-        return problem
+        return Problem(problem, Kind.SHAPE)
     found = tuple(wanted if wanted is not None else [d for d in dims if isinstance(d, int)])
     if prod(found) > MOST_ELEMENTS:
-        return (
-            f"{info.name}: an input has at most 2^40 elements (found {'×'.join(map(str, found))}); take smaller sizes"
-        )
+        size = "×".join(map(str, found))
+        rule = f"{info.name}: an input has at most 2^40 elements (found {size})"
+        return Problem(f"{rule}; take smaller sizes", Kind.MEMORY)
     return Input(info.name, found, element, HostType(type_text(info.type), found) if element is None else None)
 
 

@@ -14,7 +14,7 @@ from ..dialects.graph.arithmetic import MulOp, SubOp
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.conv import ConvOp
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import InferError, element, i8, i32, shape, u8
+from ..dialects.graph.op import DtypeError, element, i8, i32, shape, u8
 from ..dialects.graph.properties import attributes, ints
 from ..dialects.graph.reduce import ReduceSumOp
 from ..dialects.graph.views import ExpandOp, ReshapeOp
@@ -94,7 +94,7 @@ def _operand(node: Node, index: int, zero_index: int) -> tuple[SSAValue, SSAValu
     """An operand as i8, and its zero point as i32, None if that is 0."""
     x = node.operand(index)
     if element(x) not in (i8, u8):
-        raise InferError(f"{node.operator} takes bytes (found {element(x)})")
+        raise DtypeError(f"{node.operator} takes bytes (found {element(x)})")
     given = node.inputs[zero_index] if zero_index < len(node.inputs) else None
     unsigned = element(x) == u8
     if isinstance(given, SSAValue):

@@ -9,7 +9,7 @@ from ..dialects.graph.activations import NegOp
 from ..dialects.graph.arithmetic import DivOp, EqOp, MulOp
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, WhereOp
-from ..dialects.graph.op import FLOATS, InferError, element, f32, i1, shape
+from ..dialects.graph.op import FLOATS, InferError, ShapeError, element, f32, i1, shape
 from ..dialects.graph.reduce import LogSoftmaxOp, ReduceMeanOp, ReduceSumOp
 from ..dialects.graph.views import ReshapeOp
 from .movement import along
@@ -32,7 +32,7 @@ def softmax_cross_entropy(node: Node) -> Sequence[Value]:
 def _loss(node: Node, logs: SSAValue) -> SSAValue:
     size, target, kind = shape(logs), node.operand(1), element(node.operand(0))
     if kind not in FLOATS or len(size) < 2 or shape(target) != (size[0], *size[2:]):
-        raise InferError(f"scores are floats [N, C, …], targets [N, …] (found {logs.type} and {target.type})")
+        raise ShapeError(f"scores are floats [N, C, …], targets [N, …] (found {logs.type} and {target.type})")
     classes = node.materialize(along(np.arange(size[1], dtype=np.int32), 1, len(size)))
     target = node.emit(ReshapeOp, target, shape=[size[0], 1, *size[2:]])
     hit = node.emit(EqOp, target, classes, element=i1)
@@ -45,7 +45,7 @@ def _loss(node: Node, logs: SSAValue) -> SSAValue:
     if reduction == "mean" and weights is None:
         return node.emit(ReduceMeanOp, losses, axes=every, element=kind)
     if reduction not in ("mean", "sum"):
-        raise InferError(f"reduction is none, sum or mean (found {reduction})")
+        raise InferError(f"reduction is none, sum or mean (found {reduction})", broken=True)
     total = node.emit(ReduceSumOp, losses, axes=every, element=kind if reduction == "sum" else f32)
     if reduction == "sum" or weights is None:
         return total

@@ -1,7 +1,8 @@
 """Reads an ONNX file; initialisers become arrays, those in external files mapped and not read."""
 
-from collections.abc import Mapping
-from pathlib import Path
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
 from typing import Any
 
 import ml_dtypes
@@ -32,6 +33,22 @@ _RAW: Mapping[int, np.dtype[Any]] = {
 }
 """Types whose bytes are taken as they lie in the file."""
 
+MOST_BYTES = 2**31
+"""Of a message of protocol buffers."""
+
+OTHERS: Mapping[bytes, tuple[str, str]] = {
+    b"version https://git-lfs": (
+        "a pointer of Git LFS to one",
+        "run git lfs pull, or fetch or export it again",
+    ),
+    b"PK\3\4": ("a ZIP archive: a .stw, .npz or .pt file", "name the .onnx file, or export one"),
+    b"\x89PNG": ("a PNG image", "name the .onnx file"),
+    b"\x1f\x8b": ("a gzip archive", "unpack it"),
+    b"\x89HDF": ("an HDF5 file", "export an .onnx file from it"),
+    b"<": ("a page of text", "fetch it again"),
+}
+"""How other files begin."""
+
 
 def read_model(source: Source, mapped: bool = False) -> tuple[onnx.ModelProto, Path | None]:
     """The model, and the folder that its external data lies in. Raises `ModelFileError`.
@@ -52,67 +69,114 @@ def read_model(source: Source, mapped: bool = False) -> tuple[onnx.ModelProto, P
 
 def _without_weights(path: Path) -> bytes:
     """The file without its large weights; whole if it is none that can be taken apart."""
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         return b""
     data = map_file(path)
     try:
         return without_weights(data, path.name)[0]
-    except WireError:
+    except WireError as error:
+        if size > MOST_BYTES:
+            rule = f"{path}: is ONNX (found broken data, {error}, in {size} bytes)"
+            raise ModelFileError(f"{rule}; fetch or export it again") from None
         return bytes(data)
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:
     if not data:
         raise ModelFileError(f"{name}: an ONNX file is not empty (found 0 bytes); fetch or export it again")
-    if data.startswith(b"version https://git-lfs"):
-        raise ModelFileError(
-            f"{name}: is a model (found a pointer of Git LFS to one); run git lfs pull, or fetch or export it again"
-        )
+    for begin, (what, advice) in OTHERS.items():
+        if data.startswith(begin):
+            raise ModelFileError(f"{name}: is ONNX (found {what}); {advice}")
     try:
         model = onnx.load_model_from_string(data)
     except DecodeError as error:
         found = f"{str(error).strip() or 'broken data'}, {len(data)} bytes"
-        raise ModelFileError(f"{name}: cannot be read as ONNX ({found}); fetch or export it again") from None
+        raise ModelFileError(f"{name}: is ONNX (found {found}); fetch or export it again") from None
     if not model.graph.output or not model.opset_import:
         rule = f"an ONNX model has a graph with outputs, and an opset (found {len(data)} bytes without)"
         raise ModelFileError(f"{name}: {rule}; fetch or export it again")
+    if broken := next((text for text in _names(model.graph) if isinstance(text, bytes)), None):
+        raise ModelFileError(f"{name}: names are text in UTF-8 (found {broken!r}); fetch or export it again")
     return model
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
+    """Every name in a graph and those inside; one that is no text comes as bytes."""
+    for info in (*graph.input, *graph.output, *graph.initializer):
+        yield info.name
+    for info in graph.input:
+        yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield attribute.name
+            for inner in (attribute.g, *attribute.graphs) if attribute.type else ():
+                yield from _names(inner)
 
 
 def to_array(tensor: TensorProto, folder: Path | None) -> Array:
     """The value of an initialiser. Raises `ModelFileError`."""
     kind = _RAW.get(tensor.data_type)
     shape = tuple(tensor.dims)
-    data = _external(tensor, folder, kind) if tensor.data_location == TensorProto.EXTERNAL else None
+    if any(size < 0 for size in shape):
+        raise ModelFileError(f"{tensor.name}: extents are 0 or more (found {list(shape)}); {AGAIN}")
+    data = _external(tensor, folder) if tensor.data_location == TensorProto.EXTERNAL else None
     try:
         if data is not None and kind is not None:
             return np.frombuffer(data, kind).reshape(shape)
         if kind is not None and tensor.HasField("raw_data"):
             return np.frombuffer(tensor.raw_data, kind).reshape(shape)
+        if data is not None:
+            tensor = TensorProto(data_type=tensor.data_type, dims=shape, raw_data=bytes(data))
         return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise ModelFileError(
-            f"{tensor.name}: the data fits the shape {list(shape)} ({error}); fetch or export the model again"
+            f"{tensor.name}: the data fits the shape {list(shape)} and its type (found {error}); {AGAIN}"
         ) from None
 
 
-def _external(tensor: TensorProto, folder: Path | None, kind: np.dtype[Any] | None) -> memoryview:
-    """The mapped bytes of a tensor that lies in another file."""
+AGAIN = "fetch or export the model again"
+
+
+def _external(tensor: TensorProto, folder: Path | None) -> memoryview:
+    """The mapped bytes of a tensor that lies in another file, in the model's folder or below it."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    if folder is None or kind is None:
-        raise ModelFileError(
-            f"{tensor.name}: its data lies in the file {entries.get('location')!r}; import the model by its path"
-        )
-    path = (folder / entries.get("location", "")).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
-        raise ModelFileError(f"{tensor.name}: external data lies beside the model (found no {path}); copy it there")
+    location = entries.get("location", "")
+    if folder is None:
+        rule = f"{tensor.name}: its bytes are at hand (found them in the file {location!r})"
+        raise ModelFileError(f"{rule}; import the model by its path")
+    path = _beside(tensor.name, location, folder)
     try:
         start = int(entries.get("offset", 0))
-        length = int(entries.get("length", int(np.prod(tensor.dims)) * kind.itemsize))
+        length = int(entries.get("length", _bytes_of(tensor, path.stat().st_size - start)))
     except ValueError as error:
-        raise ModelFileError(f"{tensor.name}: offset and length are numbers ({error}); export it again") from None
+        raise ModelFileError(f"{tensor.name}: offset and length are numbers (found {error}); {AGAIN}") from None
     size = path.stat().st_size
     if not 0 <= start <= start + length <= size:
         found = f"bytes {start} to {start + length} of {size}"
-        raise ModelFileError(f"{tensor.name}: its data lies within {path.name} (found {found}); fetch it again")
+        raise ModelFileError(f"{tensor.name}: its data lies within {path.name} (found {found}); {AGAIN}")
     return map_file(path)[start : start + length]
+
+
+def _bytes_of(tensor: TensorProto, rest: int) -> int:
+    """Bytes of a tensor of whole bytes; of another, all that the file has."""
+    kind = _RAW.get(tensor.data_type)
+    return rest if kind is None else math.prod(tensor.dims) * kind.itemsize
+
+
+def _beside(name: str, location: str, folder: Path) -> Path:
+    """The file that holds a tensor. What a path or a link names outside of the model's folder is not looked at."""
+    rule = f"{name}: its data lies in a file in the model's folder"
+    place = PurePath(location)
+    if not location or "\0" in location or place.is_absolute() or ".." in place.parts:
+        raise ModelFileError(f"{rule} (found the path {location!r}); put it there and export the model again")
+    try:
+        path = (folder / place).resolve()
+    except (OSError, RuntimeError) as error:
+        raise ModelFileError(f"{rule} (found {error}); copy the file there") from None
+    if not path.is_relative_to(folder.resolve()):
+        raise ModelFileError(f"{rule} (found a link out of it, {location}); copy the file there")
+    if not path.is_file():
+        raise ModelFileError(f"{rule} (found no file {location}); copy it there")
+    return path

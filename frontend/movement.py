@@ -12,7 +12,7 @@ from ..dialects.graph.arithmetic import AddOp, EqOp, GtOp, LtOp, OrOp
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, WhereOp
 from ..dialects.graph.gather import GatherOp
-from ..dialects.graph.op import FLOATS, InferError, Tensor, element, i1, i32, shape, tensor
+from ..dialects.graph.op import FLOATS, InferError, ShapeError, Tensor, element, i1, i32, shape, tensor
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp
 from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp, normal_axis
 from .node import Node, Value, size_of
@@ -36,13 +36,13 @@ def gather(node: Node) -> Sequence[Value]:
         return [node.emit(GatherOp, x, indices, axis=axis)]
     wanted = [_inside(int(i), size[axis]) for i in indices.reshape(-1)]
     if not wanted:
-        raise InferError("Gather has indices (found none)")
+        raise InferError("Gather has indices (found none)", broken=True)
     return [_shaped(node, take(node, x, axis, wanted), [*size[:axis], *indices.shape, *size[axis + 1 :]])]
 
 
 def _inside(index: int, extent: int) -> int:
     if not -extent <= index < extent:
-        raise InferError(f"an index lies in [{-extent}, {extent}) (found {index})")
+        raise ShapeError(f"an index lies in [{-extent}, {extent}) (found {index})")
     return index % extent
 
 
@@ -106,11 +106,11 @@ def concat(node: Node) -> Sequence[Value]:
     """The inputs one after the other, but for those without elements."""
     given = [value for value in node.inputs if value is not None]
     if not given:
-        raise InferError("Concat has inputs (found none)")
+        raise InferError("Concat has inputs (found none)", broken=True)
     sizes = [size_of(value) for value in given]
     axis = normal_axis(node.attributes.get("axis", 1), len(sizes[0]))
     if len({(*size[:axis], *size[axis + 1 :]) for size in sizes}) != 1:
-        raise InferError(f"operands agree in all axes but {axis} (found {', '.join(map(str, sizes))})")
+        raise ShapeError(f"operands agree in all axes but {axis} (found {', '.join(map(str, sizes))})")
     parts = [node.materialize(value) for value in given if 0 not in size_of(value)]
     return [join(node, parts, axis) if parts else given[0]]
 
@@ -132,7 +132,7 @@ def split(node: Node) -> Sequence[Value]:
     step = -(-extent // node.attributes.get("num_outputs", count))
     sizes = [min(step, extent - i * step) for i in range(count)] if given is None else list(map(int, given))
     if sum(sizes) != extent or len(sizes) != count or min(sizes) < 0:
-        raise InferError(f"the parts make up the axis of {extent} (found {sizes})")
+        raise ShapeError(f"the parts make up the axis of {extent} (found {sizes})")
     starts = [sum(sizes[:i]) for i in range(count)]
     empty = np.zeros([0 if i == axis else n for i, n in enumerate(shape(x))], NUMPY[element(x)])
     return [
@@ -146,7 +146,7 @@ def tile(node: Node) -> Sequence[Value]:
     x, times = node.operand(0), node.known(1)
     size = shape(x)
     if times is None or times.size != len(size) or times.min(initial=1) < 1:
-        raise InferError(f"Tile repeats each of {len(size)} axes once or more (found {times})")
+        raise ShapeError(f"Tile repeats each of {len(size)} axes once or more (found {times})", broken=False)
     repeated = [axis for axis, count in enumerate(times.tolist()) if count > 1]
     for axes in (repeated[i : i + 2] for i in range(0, len(repeated), 2)):  # more at once: too many axes for a kernel
         pairs = [(int(times[axis]) if axis in axes else 1, n) for axis, n in enumerate(shape(x))]
@@ -171,14 +171,14 @@ def pad(node: Node) -> Sequence[Value]:
             return [_framed(node, x, before, after, value)]
         return [node.emit(PadOp, x, before=before, after=after, value=float(value) if value else None)]
     if mode not in ("reflect", "edge", "wrap"):
-        raise InferError(f"mode is constant, reflect, edge or wrap (found {mode})")
+        raise InferError(f"mode is constant, reflect, edge or wrap (found {mode})", broken=True)
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         extent = shape(x)[axis]
         kept = np.arange(max(0, -low), extent - max(0, -high))
         if low == high == 0:
             continue
         if not len(kept):
-            raise InferError(f"padding leaves elements of an axis of {extent} (found {low} and {high})")
+            raise ShapeError(f"padding leaves elements of an axis of {extent} (found {low} and {high})", broken=False)
         x = take(node, x, axis, np.pad(kept, (max(0, low), max(0, high)), mode=mode).tolist())
     return [x]
 
@@ -192,13 +192,13 @@ def _padding(node: Node, rank: int) -> tuple[Sequence[int], float, list[int]]:
     else:
         given, found = node.known(1), node.known(2)
         if given is None:
-            raise InferError("Pad says how much is added (found nothing)")
+            raise InferError("Pad says how much is added (found nothing)", broken=True)
         pads = given.reshape(-1).tolist()
         value = 0.0 if found is None or not found.size else found.reshape(-1)[0]
         named = node.known(3)
         axes = axes if named is None else named.reshape(-1).tolist()
     if len(pads) != 2 * len(axes):
-        raise InferError(f"padding is given before and after each of {len(axes)} axes (found {len(pads)} numbers)")
+        raise ShapeError(f"padding is given before and after each of {len(axes)} axes (found {len(pads)} numbers)")
     return pads, float(value), [normal_axis(axis, rank) for axis in axes]
 
 
@@ -207,7 +207,7 @@ def center_crop_pad(node: Node) -> Sequence[Value]:
     x, wanted = node.operand(0), node.known(1)
     rank, (before, after) = len(shape(x)), ([0] * len(shape(x)) for _ in range(2))
     if wanted is None:
-        raise InferError("CenterCropPad has a shape (found none)")
+        raise InferError("CenterCropPad has a shape (found none)", broken=True)
     for axis, target in zip(node.attributes.get("axes", range(rank)), wanted.reshape(-1).tolist(), strict=True):
         place = normal_axis(axis, rank)
         more = target - shape(x)[place]
@@ -240,11 +240,11 @@ def depth_to_space(node: Node) -> Sequence[Value]:
     x, block = node.operand(0), int(node.attributes["blocksize"])
     n, c, *space = _image(x)
     if c % block**2:
-        raise InferError(f"channels are a multiple of {block**2} (found {c})")
+        raise ShapeError(f"channels are a multiple of {block**2} (found {c})")
     deep = c // block**2
     mode = node.attributes.get("mode", "DCR")
     if mode not in ("DCR", "CRD"):
-        raise InferError(f"mode is DCR or CRD (found {mode})")
+        raise InferError(f"mode is DCR or CRD (found {mode})", broken=True)
     split_up, perm = (
         ([n, block, block, deep, *space], [0, 3, 4, 1, 5, 2])
         if mode == "DCR"
@@ -259,11 +259,11 @@ def space_to_depth(node: Node) -> Sequence[Value]:
     x, block = node.operand(0), int(node.attributes["blocksize"])
     n, c, height, width = _image(x)
     if height % block or width % block:
-        raise InferError(f"the image is made of blocks of {block} (found {height} × {width})")
+        raise ShapeError(f"the image is made of blocks of {block} (found {height} × {width})")
     split_up = [n, c, height // block, block, width // block, block]
     mode = node.attributes.get("mode", "DCR")
     if mode not in ("DCR", "CRD"):
-        raise InferError(f"mode is DCR or CRD (found {mode})")
+        raise InferError(f"mode is DCR or CRD (found {mode})", broken=True)
     perm = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
     y = node.emit(TransposeOp, node.emit(ReshapeOp, x, shape=split_up), perm=perm)
     return [node.emit(ReshapeOp, y, shape=[n, c * block**2, height // block, width // block])]
@@ -271,7 +271,7 @@ def space_to_depth(node: Node) -> Sequence[Value]:
 
 def _image(x: SSAValue) -> tuple[int, ...]:
     if len(shape(x)) != 4:
-        raise InferError(f"the operand is an image of rank 4 (found rank {len(shape(x))})")
+        raise ShapeError(f"the operand is an image of rank 4 (found rank {len(shape(x))})")
     return shape(x)
 
 
@@ -280,7 +280,7 @@ def trilu(node: Node) -> Sequence[Value]:
     """One side of the diagonal of matrices; the other is 0."""
     x, given = node.operand(0), node.known(1)
     if len(shape(x)) < 2:
-        raise InferError(f"Trilu is of matrices (found rank {len(shape(x))})")
+        raise ShapeError(f"Trilu is of matrices (found rank {len(shape(x))})")
     side = np.triu if node.attributes.get("upper", 1) else np.tril
     kept = side(np.ones(shape(x)[-2:], bool), 0 if given is None or not given.size else int(given.reshape(-1)[0]))
     zero = node.materialize(np.zeros((), NUMPY[element(x)]))
@@ -340,7 +340,7 @@ def top_k(node: Node) -> Sequence[Value]:
     size = shape(x)
     axis = normal_axis(node.attributes.get("axis", -1), len(size))
     if not 1 <= k <= min(MOST_K, size[axis]):
-        raise InferError(f"TopK finds 1 to {min(MOST_K, size[axis])} elements (found k = {k})")
+        raise ShapeError(f"TopK finds 1 to {min(MOST_K, size[axis])} elements (found k = {k})", broken=False)
     perm = [*(i for i in range(len(size)) if i != axis), axis]
     turned = perm != list(range(len(size)))
     y = node.emit(TransposeOp, x, perm=perm) if turned else x

@@ -9,7 +9,7 @@ import onnx
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.graph.constants import ELEMENTS
-from ..dialects.graph.op import GraphOp, InferError, shape
+from ..dialects.graph.op import DtypeError, GraphOp, InferError, ShapeError, shape
 from ..dialects.graph.properties import Value as PropertyValue
 from .builder import GraphBuilder
 from .model_file import Array
@@ -39,7 +39,7 @@ class Node:
         """An input that the node must have; raises `InferError`."""
         value = self.inputs[index] if index < len(self.inputs) else None
         if value is None:
-            raise InferError(f"{self.operator} has an input {index} (found {len(self.inputs)} inputs)")
+            raise InferError(f"{self.operator} has an input {index} (found {len(self.inputs)} inputs)", broken=True)
         return value
 
     def known(self, index: int) -> Array | None:
@@ -88,12 +88,12 @@ def narrowed(array: Array) -> Array:
     """A constant as it stands inside a graph; raises `InferError` for types that the dialect does not have."""
     if array.dtype == np.int64:
         if array.size and (array.min() < INT32.min or array.max() > INT32.max):
-            raise InferError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
+            raise DtypeError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
         return array.astype(np.int32)
     if array.dtype.name in ("int16", "uint16"):
         array = array.astype(np.int32)
     if array.dtype not in ELEMENTS:
-        raise InferError(f"values hold f32, f16, bf16, i32, i8, ui8 or truth values (found {array.dtype})")
+        raise DtypeError(f"values hold f32, f16, bf16, i32, i8, ui8 or truth values (found {array.dtype})")
     if array.size == 0:
-        raise InferError(f"a tensor has elements (found shape {list(array.shape)})")
+        raise ShapeError(f"a tensor has elements (found shape {list(array.shape)})", broken=False)
     return array

@@ -26,9 +26,10 @@ from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.host import is_host
 from ..dialects.graph.host_model import captured, graphs_of
-from ..dialects.graph.op import BORDER, GraphOp, InferError, element, i16, i32, u16
+from ..dialects.graph.op import BORDER, GraphOp, InferError, ShapeError, element, i16, i32, u16
 from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
+from ..runtime.problem import Kind, Problem
 from .builder import GraphBuilder
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
@@ -39,7 +40,9 @@ from .model_file import Array, Source, read_model, to_array
 from .node import INT32, Node, Value, size_of
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
+from .shapes import check_values
 from .sixteen import tagged
+from .structure import file_problems, in_order
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
@@ -65,6 +68,15 @@ HEAVY = {
     *("Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention"),
 }
 """Operators that are worth a transfer."""
+BROKEN = "the file breaks a rule of ONNX, so mend the model or export it again (onnx.checker may tell more)"
+"""What to do about a node that ONNX does not allow."""
+
+DEFINED = "values are defined before use"
+
+CONVERT = "convert the model to float32, or cast the values before this node"
+"""What to do about types."""
+
+SMALLER = "take smaller sizes"
 
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
@@ -89,13 +101,14 @@ def import_onnx(
     if model.functions:
         model = inline_local_functions(model)
     inputs, problems = read_inputs(model.graph, shapes or {}, host)
-    problems += _newer(model) + _border_problems(model.graph)
+    nodes, cycles = in_order(model.graph.node)
+    problems += [*file_problems(model), *cycles, *_border_problems(model.graph)]
     if problems:
         raise ImportProblems(problems)
     run = _Import(model, folder, Hosting(model) if host else None, leave or {})
     for item in inputs:
         run.add_input(item)
-    for proto in model.graph.node:
+    for proto in nodes:
         run.add_node(proto)
     run.add_outputs(model.graph.output)
     if run.problems:
@@ -111,26 +124,18 @@ def supported() -> Mapping[str, str]:
     return dict(sorted(rows.items()))
 
 
-def _newer(model: onnx.ModelProto) -> list[str]:
-    """An opset of which nothing is known: its operators may mean something else."""
-    known = onnx.defs.onnx_opset_version()
-    return [
-        f"the model: its opset is at most {known} (found {entry.version}); export it with an older one"
-        for entry in model.opset_import
-        if entry.domain in ("", "ai.onnx") and entry.version > known
-    ]
-
-
-def _border_problems(graph: onnx.GraphProto) -> list[str]:
+def _border_problems(graph: onnx.GraphProto) -> list[Problem]:
     """Outputs whose names are not their own."""
     inputs = {info.name for info in graph.input} - {tensor.name for tensor in graph.initializer}
     counts = Counter(info.name for info in graph.output)
     return [
-        f"{name}: every output has a name of its own (found {count} of this name); rename them"
+        Problem(f"{name}: every output has a name of its own (found {count} of this name); rename them", Kind.FILE)
         for name, count in counts.items()
         if count > 1
     ] + [
-        f"{name}: an output is made by a node (found an input of this name); put an Identity between them"
+        Problem(
+            f"{name}: an output is made by a node (found an input of this name); put an Identity between", Kind.FILE
+        )
         for name in counts
         if name in inputs
     ]
@@ -188,7 +193,8 @@ class _Import:
                 continue
             if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
                 rule = "outputs hold f32, f16, bf16, integers or truth values"
-                self.problems.append(f"{info.name}: {rule} (found {value.dtype}); convert the model")
+                line = f"{info.name}: {rule} (found {value.dtype}); convert the model"
+                self.problems.append(Problem(line, Kind.DTYPE))
                 continue
             with self.builder.at(info.name):
                 self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
@@ -221,7 +227,7 @@ class _Import:
         if name not in self._values and name in self._initializers:
             self._values[name] = to_array(self._initializers[name], self._folder)
         if name not in self._values:
-            self.problems.append(f"{user}: values are defined before use (found no {name!r}); check the model")
+            self.problems.append(Problem(f"{user}: {DEFINED} (found no {name!r}); {BROKEN}", Kind.FILE, user))
             self._values[name] = None
         return self._values[name]
 
@@ -244,7 +250,7 @@ class _Import:
                 with self.builder.at(name):
                     outputs = self._place(node)
         except InferError as error:
-            self.problems.append(f"{name}: {error}; {_advice(proto)}")
+            self.problems.append(_problem(name, error, proto))
             self.problems += self._unsupported_inside(proto)
         except ModelFileError:
             raise
@@ -294,7 +300,7 @@ class _Import:
                 if inner.op_type not in RULES:  # what is computed from shapes vanishes
                     _check_supported(inner, self._opsets.get(inner.domain or "ai.onnx", 0))
             except InferError as error:
-                found.append(f"{inner.name or inner.op_type}: {error}; {_advice(inner)}")
+                found.append(_problem(inner.name or inner.op_type, error, inner))
             found += self._unsupported_inside(inner)
         return found
 
@@ -303,12 +309,15 @@ class _Import:
         for key in filter(None, proto.output):
             maker = self._makers.setdefault(key, name)
             if maker != name:
-                raise InferError(f"every value has one node that makes it (found {key!r} of {maker} again)")
+                raise InferError(
+                    f"every value has one node that makes it (found {key!r} of {maker} again)", broken=True
+                )
 
     def _import(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node."""
         if node.operator in SUPPORTED:
             check_node(node.proto, node.opset)
+            check_values(node)
         if node.operator == "If" and node.proto.domain in ("", "ai.onnx"):
             return self._branch(node)
         if node.operator in UNROLLED and node.proto.domain in ("", "ai.onnx"):
@@ -329,7 +338,7 @@ class _Import:
         if isinstance(condition, SSAValue):
             raise InferError("the condition of If is known when the model is imported (found one that is computed)")
         if condition.size != 1:
-            raise InferError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
+            raise ShapeError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
         graph = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
         return self._inside(node, graph, [])
 
@@ -342,7 +351,11 @@ class _Import:
         self._initializers, self._makers = self._initializers | own, {}
         self._used = self._used | _names_used(graph)
         try:
-            for proto in graph.node:
+            nodes, cycles = in_order(graph.node)
+            if cycles:
+                self.problems += cycles
+                return [None] * len(graph.output)
+            for proto in nodes:
                 self.add_node(proto)
             return [self._value(info.name, f"{node.name}, its output {info.name}") for info in graph.output]
         finally:
@@ -440,6 +453,13 @@ def _attribute(proto: onnx.AttributeProto) -> Any:
     if proto.type == onnx.AttributeProto.STRINGS:
         return [item.decode() for item in value]
     return value.decode() if isinstance(value, bytes) else value
+
+
+def _problem(name: str, error: InferError, proto: onnx.NodeProto) -> Problem:
+    """What is wrong with a node."""
+    advices = {Kind.DTYPE: CONVERT, Kind.MEMORY: SMALLER}
+    advice = BROKEN if error.broken else advices.get(error.KIND) or _advice(proto)
+    return Problem(f"{name}: {error}; {advice}", error.KIND, name)
 
 
 def _advice(proto: onnx.NodeProto) -> str:

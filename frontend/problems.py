@@ -8,16 +8,28 @@ Both are mistakes of the input and no bugs, so the driver prints them as they ar
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
+
+from ..runtime.problem import Kind, Problem, UserError
 
 
-class ModelFileError(ValueError):
+class ModelFileError(UserError, ValueError):
     """The file cannot be read as an ONNX model: `<file>: <rule> (<found>); <what to do>`."""
 
+    KIND: ClassVar[Kind] = Kind.FILE
 
-class ImportProblems(ValueError):
+
+class ImportProblems(UserError, ValueError):
     """All that keeps a model from being imported, a line each: `<node>: <rule> (<found>); <what to do>`."""
 
+    KIND: ClassVar[Kind] = Kind.OPERATOR
+
     def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
+        self._problems = tuple(p if isinstance(p, Problem) else Problem(p, self.KIND) for p in problems)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__("\n  ".join([f"the model has {count}, nothing was imported:", *problems]))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Each of them."""
+        return self._problems

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, DivOp, MulOp
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import InferError, element, f32, shape
+from ..dialects.graph.op import DtypeError, InferError, ShapeError, element, f32, shape
 from ..dialects.graph.quantize import BYTES, DequantizeOp, DynamicScaleOp, QuantizeOp, RequantizeOp
 from ..dialects.graph.views import ReshapeOp, SliceOp, normal_axis
 from .inputs import ELEMENTS
@@ -27,7 +27,7 @@ def quantize_linear(node: Node) -> Sequence[Value]:
     kind = ELEMENTS.get(node.attributes.get("output_dtype", 0) or TensorProto.UINT8)
     zero = _parameter(node, 2)
     if zero is None and kind not in BYTES:
-        raise InferError(f"results are i8 or ui8 (found output_dtype = {_type_name(node.attributes['output_dtype'])})")
+        raise DtypeError(f"results are i8 or ui8 (found output_dtype = {_type_name(node.attributes['output_dtype'])})")
     return [node.emit(QuantizeOp, x, scale, zero, element=None if zero is not None else kind)]
 
 
@@ -61,7 +61,7 @@ def _parameter(node: Node, index: int) -> SSAValue | None:
     block = node.attributes.get("block_size", 0)
     if block:
         if len(shape(value)) != len(size) or shape(value)[axis] * block < size[axis]:
-            raise InferError(f"there is a scale for each block of {block} (found {value.type} for {list(size)})")
+            raise ShapeError(f"there is a scale for each block of {block} (found {value.type} for {list(size)})")
         wide = repeat(node, value, [block if i == axis else 1 for i in range(len(size))])
         zeros, ones = [0] * len(size), [1] * len(size)
         return wide if shape(wide) == size else node.emit(SliceOp, wide, starts=zeros, sizes=size, steps=ones)

@@ -10,7 +10,7 @@ from ..dialects.graph.activations import AbsOp, LogOp, ReciprocalOp, SqrtOp
 from ..dialects.graph.arithmetic import AddOp, EqOp, MulOp, SubOp
 from ..dialects.graph.elementwise import CastOp, WhereOp
 from ..dialects.graph.norm import BatchNormOp, GroupNormOp, LayerNormOp
-from ..dialects.graph.op import InferError, element, f32, i1, shape, u8
+from ..dialects.graph.op import ShapeError, element, f32, i1, shape, u8
 from ..dialects.graph.properties import integer, number
 from ..dialects.graph.reduce import (
     ReduceBase,
@@ -121,7 +121,7 @@ def group_norm(node: Node) -> Sequence[Value]:
     x, groups = node.operand(0), node.attributes["num_groups"]
     channels = (*shape(x), 0, 0)[1]
     if groups < 1 or channels % groups:
-        raise InferError(f"the groups divide the channels (found {groups} and {channels})")
+        raise ShapeError(f"the groups divide the channels (found {groups} and {channels})")
     size = (groups, channels // groups)
     given = [node.emit(ReshapeOp, node.operand(index), shape=[groups, 1]) for index in (1, 2)]
     wide = [node.emit(ExpandOp, value, shape=size) for value in given]

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.elementwise import WhereOp
-from ..dialects.graph.op import FLOATS, InferError, element, shape
+from ..dialects.graph.op import FLOATS, DtypeError, InferError, ShapeError, element, shape
 from ..dialects.graph.resize import ResampleOp
 from ..dialects.graph.views import normal_axis
 from .movement import along, repeat, take
@@ -42,9 +42,9 @@ def resize(node: Node) -> Sequence[Value]:
     mode = attributes.get("mode", "nearest")
     x = node.operand(0)
     if mode not in ("nearest", "linear", "bilinear", "cubic"):
-        raise InferError(f"mode is nearest, linear or cubic (found {mode})")
+        raise InferError(f"mode is nearest, linear or cubic (found {mode})", broken=True)
     if mode != "nearest" and element(x) not in FLOATS:
-        raise InferError(f"Resize with mode = {mode} is of floats (found {element(x)})")
+        raise DtypeError(f"Resize with mode = {mode} is of floats (found {element(x)})")
     crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     axes = [axis for axis in axes_of(node, crops) if not axis.stays]
     if mode == "nearest" and (repeated := _repeated(node, x, axes, attributes)) is not None:
@@ -95,7 +95,7 @@ def axes_of(node: Node, crops: bool) -> list[Axis]:
     sizes = [] if old else _numbers(node, 3)
     roi = [] if old or not crops else _numbers(node, 1)
     if not len(scales) and not len(sizes):
-        raise InferError("Resize has scales or sizes (found neither)")
+        raise InferError("Resize has scales or sizes (found neither)", broken=True)
     if len(sizes):
         extents = _kept_aspect(node, [size[axis] for axis in named], [int(n) for n in sizes])
         pairs = [(after, scale) for after, scale in extents]
@@ -103,7 +103,7 @@ def axes_of(node: Node, crops: bool) -> list[Axis]:
         factors = [np.float32(scale) for scale in scales]
         pairs = [(math.floor(np.float32(size[a]) * f), float(f)) for a, f in zip(named, factors, strict=True)]
     if min(after for after, _ in pairs) < 1:
-        raise InferError(f"Resize leaves elements (found extents {[after for after, _ in pairs]})")
+        raise ShapeError(f"Resize leaves elements (found extents {[after for after, _ in pairs]})", broken=False)
     parts = [(float(roi[i]), float(roi[i + len(named)])) if len(roi) else (0.0, 1.0) for i in range(len(named))]
     return [
         Axis(place, size[place], after, scale, part)
@@ -152,7 +152,7 @@ def coordinates(axis: Axis, attributes: Mapping[str, Any]) -> np.ndarray[Any, np
                 return place + _HALF * (start + end) * (before - _ONE)
             return start * (before - _ONE) + place * (end - start) * (before - _ONE) / (after - _ONE)
         case _:
-            raise InferError(f"coordinate_transformation_mode is one of ONNX's (found {rule})")
+            raise InferError(f"coordinate_transformation_mode is one of ONNX's (found {rule})", broken=True)
 
 
 def nearest(places: np.ndarray[Any, Any], axis: Axis, attributes: Mapping[str, Any]) -> np.ndarray[Any, Any]:
@@ -167,7 +167,7 @@ def nearest(places: np.ndarray[Any, Any], axis: Axis, attributes: Mapping[str, A
         "round_prefer_ceil": np.floor(places + _HALF),
     }
     if rule not in rounded:
-        raise InferError(f"nearest_mode is one of {', '.join(rounded)} (found {rule})")
+        raise InferError(f"nearest_mode is one of {', '.join(rounded)} (found {rule})", broken=True)
     return np.clip(rounded[rule], 0, axis.before - 1).astype(np.int64)
 
 

@@ -11,7 +11,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.elementwise import AffineOp, WhereOp
 from ..dialects.graph.gather import GatherOp
-from ..dialects.graph.op import FLOATS, InferError, element, f32, i1, i32, shape
+from ..dialects.graph.op import FLOATS, DtypeError, ShapeError, element, f32, i1, i32, shape
 from ..dialects.graph.pool import MaxPoolOp
 from ..dialects.graph.properties import ints
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp
@@ -83,11 +83,11 @@ def deform_conv(node: Node) -> Sequence[Value]:
     x, weight = node.operand(0), node.operand(1)
     (n, channels, *space), (outputs, depth, *kernel) = shape(x), shape(weight)
     if len(space) != 2 or element(x) not in FLOATS:
-        raise InferError(f"DeformConv is over images of floats (found {x.type})")
+        raise DtypeError(f"DeformConv is over images of floats (found {x.type})")
     groups, shared = node.attributes.get("offset_group", 1), node.attributes.get("group", 1)
     taps, found = math.prod(kernel), shape(node.operand(2))[2:]
     if channels % groups or channels != depth * shared or outputs % shared:
-        raise InferError(f"groups divide the channels (found {groups} and {shared} of {channels} and {outputs})")
+        raise ShapeError(f"groups divide the channels (found {groups} and {shared} of {channels} and {outputs})")
     grid = _moved_grid(node, space, kernel, found, groups)
     x = node.emit(ReshapeOp, x, shape=[n * groups, channels // groups, *space])
     columns = node.emit(GridSampleOp, x, grid, mode="linear", padding="zeros")

@@ -25,11 +25,13 @@ def check_node(proto: onnx.NodeProto, opset: int) -> None:
         kind: Any = known.type if known is not None else None
         if kind is not None and attribute.type != kind.value:
             found = AttributeProto.AttributeType.Name(attribute.type)
-            raise InferError(f"the attribute {attribute.name} of {schema.name} is {kind.name} (found {found})")
+            raise InferError(
+                f"the attribute {attribute.name} of {schema.name} is {kind.name} (found {found})", broken=True
+            )
     given = {attribute.name for attribute in proto.attribute}
     for name, known in schema.attributes.items():
         if known.required and name not in given:
-            raise InferError(f"{schema.name} has the attribute {name} (found none)")
+            raise InferError(f"{schema.name} has the attribute {name} (found none)", broken=True)
 
 
 def _check_count(schema: OpSchema, what: str, names: Sequence[str], least: int, most: int) -> None:
@@ -40,4 +42,4 @@ def _check_count(schema: OpSchema, what: str, names: Sequence[str], least: int, 
     if not least <= count <= most:
         span = f"{least}" if least == most else f"{least} or more" if most > least + 99 else f"{least} to {most}"
         what = what.removesuffix("s") if span == "1" else what
-        raise InferError(f"{schema.name} has {span} {what} (found {count})")
+        raise InferError(f"{schema.name} has {span} {what} (found {count})", broken=True)

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from ..dialects.graph.arithmetic import MulOp
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
-from ..dialects.graph.op import FLOATS, InferError, element, shape
+from ..dialects.graph.op import FLOATS, DtypeError, InferError, ShapeError, element, shape
 from ..dialects.graph.views import ReshapeOp, TransposeOp, normal_axis
 from .movement import take
 from .node import Node, Value
@@ -32,7 +32,7 @@ def dft(node: Node) -> Sequence[Value]:
     place = normal_axis(axis, rank)
     inverse, onesided = (bool(node.attributes.get(name, 0)) for name in ("inverse", "onesided"))
     if element(x) not in FLOATS or place == rank - 1 or shape(x)[-1] not in (1, 2):
-        raise InferError(f"the operand holds floats [N, …, 1 or 2] and has the axis (found {x.type}, axis {axis})")
+        raise DtypeError(f"the operand holds floats [N, …, 1 or 2] and has the axis (found {x.type}, axis {axis})")
     size = shape(x)[place]
     length = 2 * (size - 1) if inverse and onesided else size
     length = length if given is None or not given.size else int(given.reshape(-1)[0])
@@ -69,14 +69,14 @@ def stft(node: Node) -> Sequence[Value]:
     x, step, length = node.operand(0), node.known(1), node.known(3)
     window = node.inputs[2] if len(node.inputs) > 2 else None
     if element(x) not in FLOATS or step is None or len(shape(x)) not in (2, 3):
-        raise InferError(f"the operand holds floats [N, signal, 1 or 2], the step is known (found {x.type}, {step})")
+        raise DtypeError(f"the operand holds floats [N, signal, 1 or 2], the step is known (found {x.type}, {step})")
     x = x if len(shape(x)) == 3 else node.emit(ReshapeOp, x, shape=[*shape(x), 1])
     n, count, parts = shape(x)
     known = shape(window) if isinstance(window, SSAValue) else () if window is None else window.shape
     size = int(length.reshape(-1)[0]) if length is not None and length.size else known[0] if known else count
     hop = int(step.reshape(-1)[0])
     if not 1 <= size <= count or hop < 1 or known not in ((), (size,)):
-        raise InferError(f"frames of {size} lie in the signal, with a window of {size} (found {count} and {known})")
+        raise ShapeError(f"frames of {size} lie in the signal, with a window of {size} (found {count} and {known})")
     frames = (count - size) // hop + 1
     places = [start * hop + i for start in range(frames) for i in range(size)]
     x = node.emit(ReshapeOp, take(node, x, 1, places), shape=[n, frames, size, parts])

@@ -12,7 +12,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.conv import ConvOp
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import FLOATS, InferError, element, f32, shape
+from ..dialects.graph.op import FLOATS, InferError, ShapeError, element, f32, shape
 from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .movement import join
 from .node import Node, Value
@@ -33,7 +33,7 @@ def causal_conv(node: Node) -> Sequence[Value]:
     """Each channel by its own kernel over itself and what came before; the end of it is the next state."""
     x, weight, past = node.operand(0), node.operand(1), _optional(node, 3)
     if element(x) not in FLOATS or len(shape(x)) != 3 or len(shape(weight)) != 3:
-        raise InferError(f"the operand is [N, C, positions], the weight [C, 1, k] (found {x.type} and {weight.type})")
+        raise ShapeError(f"the operand is [N, C, positions], the weight [C, 1, k] (found {x.type} and {weight.type})")
     (n, channels, count), before = shape(x), shape(weight)[2] - 1
     whole = node.emit(PadOp, x, before=[0, 0, before], after=[0, 0, 0]) if past is None and before else x
     whole = whole if past is None else node.emit(ConcatOp, past, x, axis=2)
@@ -43,7 +43,7 @@ def causal_conv(node: Node) -> Sequence[Value]:
     )
     activation = node.attributes.get("activation", "none")
     if activation not in ("none", "silu", "swish"):
-        raise InferError(f"activation is none, silu or swish (found {activation})")
+        raise InferError(f"activation is none, silu or swish (found {activation})", broken=True)
     y = y if activation == "none" else node.emit(SiluOp, y)
     if not before:
         return [y, np.zeros([n, channels, 0], NUMPY[element(x)])]
@@ -92,7 +92,7 @@ def _by_step(node: Node, x: SSAValue, heads: int, rows: int | None, columns: int
     n, steps, width = shape(x)
     rows = width // (heads * columns) if rows is None else rows
     if width != heads * rows * columns:
-        raise InferError(f"the features are {heads} heads of {rows * columns} (found {width})")
+        raise ShapeError(f"the features are {heads} heads of {rows * columns} (found {width})")
     x = node.emit(TransposeOp, _wide(node, x), perm=[1, 0, 2])
     return node.emit(ReshapeOp, x, shape=[steps, n, heads, rows, columns])
 

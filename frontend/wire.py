@@ -14,6 +14,9 @@ from typing import NamedTuple
 LEAST = 1024
 """Bytes from which a tensor is left in the file."""
 
+MOST_FIELDS = 2**20
+"""Of a message: more than any model has, and few enough to look at in a second."""
+
 _GRAPH, _INITIALIZER = 7, 5
 _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 9, 13, 14
 _KEY, _VALUE = 1, 2
@@ -83,9 +86,13 @@ def _tensor(data: memoryview, tensor: Field, raw: Field, location: str) -> bytes
 
 def fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
     """The fields of the message at [start, end). Raises `WireError`."""
-    while start < end:
+    for _ in range(MOST_FIELDS):
+        if start >= end:
+            return
         key, at = _read_varint(data, start, end)
         kind = key & 7
+        if not key >> 3:
+            raise WireError(f"byte {start}: field 0")
         if kind == _VARINT:
             value, (_, stop) = at, _read_varint(data, at, end)
         elif kind == _BYTES:
@@ -99,6 +106,7 @@ def fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
             raise WireError(f"byte {start}: a field ends at {stop}, its message at {end}")
         yield Field(key >> 3, kind, start, value, stop)
         start = stop
+    raise WireError(f"byte {start}: the message goes on after {MOST_FIELDS} fields")
 
 
 def _read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:

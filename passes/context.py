@@ -1,28 +1,42 @@
 """What passes share beside the module: the weights, the target, and the notes they leave for the user."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from xdsl.context import Context
 from xdsl.ir import Operation
 
-from .location import where
+from ..runtime.problem import Kind, UserError
+from .location import node_names, where
 
 if TYPE_CHECKING:
     from ..dialects.weights import WeightStore
     from ..runtime.target import Target
 
 
-class PassError(ValueError):
-    """A pass cannot do what it was asked: `<rule> (<what was found>)`, with the op where it stopped."""
+class PassError(UserError, ValueError):
+    """A pass cannot do what it was asked: `<rule> (found <what>)`, with the op where it stopped; or several such."""
 
-    def __init__(self, message: str, op: Operation | None = None, refused: Mapping[str, str] | None = None) -> None:
+    KIND: ClassVar[Kind] = Kind.IR
+
+    def __init__(
+        self,
+        message: str,
+        op: Operation | None = None,
+        kind: Kind = Kind.IR,
+        remedy: str = "",
+        parts: Sequence[Self] = (),
+    ) -> None:
         super().__init__(message)
-        self.op = op
-        self.refused = dict(refused or {})
+        self.op, self.kind, self.remedy, self.parts = op, kind, remedy, tuple(parts) or (self,)
+
+    @property
+    def refused(self) -> dict[str, str]:
         """ONNX nodes that the target has no kernel for, and why."""
+        located = [part for part in self.parts if part.op is not None and part.kind is not Kind.IR]
+        return {name: str(part.args[0]) for part in located if part.op for name in node_names(part.op.location)}
 
     def __str__(self) -> str:
         return f"{where(self.op)}: {self.args[0]}" if self.op is not None else str(self.args[0])

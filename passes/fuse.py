@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter as IRRewriter
 
 from ..dialects.graph.constants import ConstantOp
 from ..dialects.graph.op import GraphOp, shape
-from ..dialects.graph.structure import KernelOp, YieldOp
+from ..dialects.graph.structure import KernelOp, LaunchOp, YieldOp
 from ..dialects.loops import Map
 from .context import compile_context
 from .fuse_groups import Grouping, alone, grow_epilogues, grow_rows, note_near_misses
@@ -39,6 +39,7 @@ class Fuse(ModulePass):
 
     No value is computed twice, but a view may be, and a group never waits for something that waits for the group. Each
     edge keeps its type, so no bit changes; with `enabled=false`, every op is a kernel of its own.
+    Functions that are launched are kernels already.
 
         func.func @main(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>) -> tensor<4x2xf16> {
           %0 = graph.matmul %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
@@ -64,8 +65,9 @@ class Fuse(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         context = compile_context(ctx)
+        kernels = {launch.callee for launch in op.walk() if isinstance(launch, LaunchOp)}
         for function in list(op.walk()):
-            if not isinstance(function, FuncOp) or not function.body.blocks:
+            if not isinstance(function, FuncOp) or not function.body.blocks or function.sym_name.data in kernels:
                 continue
             block = function.body.block
             absorbed = absorb_operands(block) if self.enabled else {}

@@ -16,7 +16,7 @@ from ..dialects.graph.pool import Window2DOp
 from ..dialects.graph.properties import ints
 from ..dialects.graph.recurrence import RecurrenceOp
 from .context import PassError, compile_context
-from .location import leaves, node_names
+from .location import leaves
 from .tiling.body import Machine, NotTileable, Region
 from .tiling.contraction import tile_product
 from .tiling.depthwise import tile_depthwise
@@ -62,8 +62,7 @@ class GraphToTile(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = compile_context(ctx).need_target()
         machine = Machine(target, min(self.cores or target.cores, target.cores), self.variant)
-        problems: list[str] = []
-        refused: dict[str, str] = {}
+        problems: list[PassError] = []
         for function in [
             f
             for f in op.ops
@@ -73,8 +72,7 @@ class GraphToTile(ModulePass):
             try:
                 kernel = tile_kernel(function.sym_name.data, region, machine)
             except NotTileable as error:
-                problems.append(str(PassError(str(error), region.ops[0])))
-                refused |= dict.fromkeys(node_names(region.ops[0].location), str(error))
+                problems.append(PassError(str(error), region.ops[0], error.KIND, error.REMEDY))
                 continue
             locate(kernel, region)
             block = function.parent_block()
@@ -83,7 +81,7 @@ class GraphToTile(ModulePass):
             function.detach()
             function.erase()
         if problems:
-            raise PassError("; ".join(problems), refused=refused)
+            raise PassError("; ".join(map(str, problems)), parts=problems)
 
 
 def region_of(function: FuncOp) -> Region:

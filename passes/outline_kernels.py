@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -52,11 +53,13 @@ class OutlineKernels(ModulePass):
     name: ClassVar[str] = "outline-kernels"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        taken = {function.sym_name.data for function in op.ops if isinstance(function, FuncOp)}
+        fresh = (name for number in count() if (name := f"k{number}") not in taken)
         names: dict[Hashable, str] = {}
         for kernel in [inner for inner in op.walk() if isinstance(inner, KernelOp)]:
             key = signature(kernel)
             if key not in names:
-                names[key] = f"k{len(names)}"
+                names[key] = next(fresh)
                 op.body.block.add_op(as_function(kernel, names[key]))
             replace_by_launch(kernel, names[key])
 

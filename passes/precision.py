@@ -19,6 +19,7 @@ from ..dialects.graph.gather import IndexedOp
 from ..dialects.graph.host import DownloadOp, UploadOp, host_type
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
 from ..dialects.graph.properties import number
+from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ViewOp
 from .context import CompileContext, PassError, compile_context
 from .values import array_of, users
@@ -101,6 +102,9 @@ class Precision(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.policy not in POLICIES:
             raise PassError(f"policy is one of {', '.join(POLICIES)} (found {self.policy!r})")
+        if launch := next((inner for inner in op.walk() if isinstance(inner, LaunchOp)), None):
+            rule = "types are chosen before kernels are made (found a launch)"
+            raise PassError(rule, launch, remedy="run this pass before fuse, once; this module has passed the stage")
         if self.policy == "fp32":
             return
         for function in op.walk():

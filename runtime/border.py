@@ -1,7 +1,7 @@
 """The border of the device: ONNX types on the caller's side, device types on the other (docs/program.md §4)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,42 +9,65 @@ from numpy.typing import NDArray
 from .numerics.convert import narrow_real
 from .numerics.dtype import DType
 from .plan import Tensor
+from .problem import Kind, Problem, UserError
 
 Array = NDArray[Any]
 _CANONICAL_NAN = {DType.F16: 0x7E00, DType.BF16: 0x7FC0, DType.F32: 0x7FC00000}
 
 
-class InputError(ValueError):
-    """The arrays given do not fit the model; the message lists every problem: name, found, expected."""
+class InputError(UserError, ValueError):
+    """The arrays given do not fit the model: each problem with its name, what was expected and what was found."""
+
+    KIND: ClassVar[Kind] = Kind.SHAPE
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self._problems = tuple(p if isinstance(p, Problem) else Problem(p, self.KIND) for p in problems)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Each of them."""
+        return self._problems
 
 
 def check(inputs: Mapping[str, Array], tensors: Sequence[Tensor]) -> None:
     """Names, types, shapes, and ranges of integers. Raises one `InputError` for all of them."""
     known = {tensor.name: tensor for tensor in tensors}
     problems = [_problem(inputs.get(tensor.name), tensor) for tensor in tensors]
-    problems += [f"{name}: no such input; there are {', '.join(known)}" for name in inputs if name not in known]
+    problems += [
+        Problem(
+            f"{name}: is an input of the model (found {name}, but it has {', '.join(known)}); rename the array",
+            Kind.COMMAND,
+        )
+        for name in inputs
+        if name not in known
+    ]
     if found := [problem for problem in problems if problem]:
-        raise InputError("; ".join(found))
+        raise InputError(*found)
 
 
-def _problem(array: Array | None, tensor: Tensor) -> str | None:
-    wanted = str(tensor.host_type) if tensor.is_host else f"{tensor.border}{list(tensor.shape)}"
+def _problem(array: Array | None, tensor: Tensor) -> Problem | None:
+    rule = f"{tensor.name}: is {tensor.host_type if tensor.is_host else f'{tensor.border}{list(tensor.shape)}'}"
     if array is None:
-        return f"{tensor.name}: found nothing; expected {wanted}"
+        return Problem(f"{rule} (found nothing); give an array of this name", Kind.COMMAND)
     if tensor.is_host:
-        misfit = tensor.host_type.misfit(array)
-        return misfit and f"{tensor.name}: {misfit}"
-    if array.shape != tensor.shape or array.dtype != tensor.border_dtype:
-        return f"{tensor.name}: found {array.dtype}{list(array.shape)}; expected {wanted}"
+        found = tensor.host_type.misfit(array)
+        return Problem(f"{rule} (found {found}); convert the value", Kind.DTYPE) if found else None
+    found = f"found {array.dtype}{list(array.shape)}"
+    if array.shape != tensor.shape:
+        return Problem(f"{rule} ({found}); reshape the array, or compile for its shape", Kind.SHAPE)
+    if array.dtype != tensor.border_dtype:
+        return Problem(f"{rule} ({found}); convert it with astype({str(tensor.border_dtype)!r})", Kind.DTYPE)
     return too_wide(array, tensor.name)
 
 
-def too_wide(array: Array, name: str) -> str | None:
+def too_wide(array: Array, name: str) -> Problem | None:
     """What is wrong with integers that 32 bits do not hold."""
     if array.dtype == np.int64 and array.size:
         low, high = int(array.min()), int(array.max())
         if low < -(1 << 31) or high >= 1 << 31:
-            return f"{name}: found values from {low} to {high}; expected 32 bits, as the device's indices have"
+            rule = f"{name}: integers fit 32 bits, as those of the device"
+            return Problem(f"{rule} (found {low} to {high}); take smaller ones", Kind.DTYPE)
     return None
 
 

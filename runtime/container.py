@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
+from typing import ClassVar
+
+from .problem import Kind, Problem, UserError
 
 ALIGNMENT = 64
 _COMMENT = "stepwell sha256 {}"
@@ -34,8 +37,10 @@ _TAIL_BYTES = _END64.size + _LOCATOR.size + _END.size + _COMMENT_BYTES
 Chunk = bytes | memoryview
 
 
-class ArtifactError(ValueError):
+class ArtifactError(UserError, ValueError):
     """A file that is no sound artifact for this device: `<part>: found …; expected …; <what to do>`."""
+
+    KIND: ClassVar[Kind] = Kind.FILE
 
     def __init__(self, part: str, found: object, expected: object, remedy: str) -> None:
         super().__init__(f"{part}: found {found}; expected {expected}; {remedy}")
@@ -43,6 +48,12 @@ class ArtifactError(ValueError):
         self.found = str(found)
         self.expected = str(expected)
         self.remedy = remedy
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The one."""
+        found = " ".join(self.found.split())
+        return (Problem(f"{self.part}: is {self.expected} (found {found}); {self.remedy}", self.KIND, self.part),)
 
 
 AGAIN = "copy the file again, or compile the model again"

@@ -81,17 +81,17 @@ class HostType:
         return self.dtype is not None and self.shape is not None and min(self.shape, default=0) >= 0
 
     def misfit(self, value: Any) -> str | None:
-        """What is wrong with a value of this type: found and expected; None if it fits."""
+        """What is found in place of a value of this type; None if it fits."""
         dtype = self.dtype
         if dtype is None:
             return None  # onnxruntime checks sequences and maps itself
         if not isinstance(value, np.ndarray):
-            return f"found {type(value).__name__}; expected {self}"
+            return type(value).__name__
         fits = value.dtype == dtype or (dtype == np.object_ and value.dtype.kind in "US")
         sizes = self.shape is None or (
             len(self.shape) == value.ndim and all(e in (-1, s) for e, s in zip(self.shape, value.shape, strict=True))
         )
-        return None if fits and sizes else f"found {value.dtype}{list(value.shape)}; expected {self}"
+        return None if fits and sizes else f"{value.dtype}{list(value.shape)}"
 
     def nbytes(self) -> int:
         """Bytes of a value; an unknown extent counts as 1."""

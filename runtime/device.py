@@ -157,7 +157,7 @@ def run(artifact: Artifact | str | Path, inputs: Mapping[str, Array]) -> dict[st
     Raises `InputError`, `StreamError`, and `ArtifactError` for a file that is refused.
     """
     if not isinstance(inputs, Mapping):
-        raise InputError(f'inputs: {type(inputs).__name__}; arrays by the name of the input, as in {{"x": x}}')
+        raise InputError(f'inputs: are arrays by name (found {type(inputs).__name__}); write {{"x": x}}')
     artifact = artifact if isinstance(artifact, Artifact) else load(artifact)
     model = artifact.model
     as_they_are = {t.name for t in model.inputs if t.is_host and t.host_type.dtype is None}

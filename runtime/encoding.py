@@ -14,9 +14,11 @@ ring of loop x with n = y, off = aux and slot = value.
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from . import isa
 from .expr import CODE, LEVELS, MAX_SLOTS, RINGS, VARIABLES, Expr, Ring, Term
+from .problem import Kind, UserError
 
 WORD = 16
 TERM, CLAMP, RING = 1, 2, 3
@@ -24,8 +26,10 @@ _HEADER = struct.Struct("<BxHIxxxxxxxx")
 _MODIFIER = struct.Struct("<BBBBiq")
 
 
-class ProgramError(ValueError):
+class ProgramError(UserError, ValueError):
     """A program, its text or its bytes are malformed: `<where>: <what was found>; <what was expected>`."""
+
+    KIND: ClassVar[Kind] = Kind.IR
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from .execute.core import Words
 from .execute.sync import PAIRS
 from .generator import new_block
 from .numerics.dtype import DType
+from .problem import Kind, UserError
 from .target import Target
 
 Bytes = npt.NDArray[np.uint8]
@@ -34,7 +35,10 @@ _MAP_NORESERVE = 0x4000
 def _zeros(size: int) -> Bytes:
     """Memory whose pages exist once they are touched, large ones where the host has them."""
     room = (size // _LARGE + 2) * _LARGE
-    area = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    try:
+        area = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    except (OSError, OverflowError, MemoryError) as error:
+        raise HostMemoryError(size, error) from None
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without them
             area.madvise(mmap.MADV_HUGEPAGE)
@@ -48,6 +52,19 @@ def _allocate(sizes: Sequence[int]) -> list[Bytes]:
     starts = [*accumulate((-(-size // _LINE) * _LINE + _SLACK for size in sizes), initial=0)]
     area = _zeros(starts.pop())
     return [area[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+
+
+class HostMemoryError(UserError, MemoryError):
+    """The host has no memory for one of a device."""
+
+    KIND: ClassVar[Kind] = Kind.MEMORY
+
+    def __init__(self, size: int, error: Exception) -> None:
+        rule = f"the emulated device: this machine has memory for one of its {size:,} bytes"
+        found = getattr(error, "strerror", None) or error
+        super().__init__(
+            f"{rule} (found none: {found}); raise the limit (ulimit -v), or take a target with less memory"
+        )
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,8 @@ class Model:
             plan = plans[0]
             if len(plans) > 1:
                 made_for = "; ".join(", ".join(f"{k}={v}" for k, v in p.binding.items()) for p in plans)
-                raise InputError(f"shapes {shapes}; expected those of one of the plans: {made_for}")
+                rule = f"inputs: have the shapes of a plan, {made_for}"
+                raise InputError(f"{rule} (found {shapes}); compile the model for these shapes")
         border.check(inputs, [tensors[index] for index in plan.inputs])
         return plan
 

@@ -2,12 +2,17 @@
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass
+from typing import ClassVar
+
+from .problem import Kind, UserError
 
 ALIGNMENT = 64
 
 
-class OutOfMemory(MemoryError):
+class OutOfMemory(UserError, MemoryError):
     """No free block is large enough: what was asked for, what is there."""
+
+    KIND: ClassVar[Kind] = Kind.MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +50,8 @@ class Pool:
         if not fitting:
             stats = self.statistics()
             raise OutOfMemory(
-                f"{nbytes} bytes of global memory: {stats.largest_free} are free in one piece, "
-                f"{stats.capacity - stats.in_use} in all of {stats.capacity}; free buffers, or take a larger target"
+                f"global memory: has {nbytes} bytes free in one piece (found {stats.largest_free} in one, "
+                f"{stats.capacity - stats.in_use} in all of {stats.capacity}); free buffers, or take a larger target"
             )
         space, address = min(fitting)
         self._free.remove((address, space))

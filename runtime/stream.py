@@ -10,22 +10,31 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
+from .problem import Kind, Problem, UserError
 
 COMPUTE, COPY_IN, COPY_OUT, HOST = "compute", "copy in", "copy out", "host"
 _OWN_FILES = Path(__file__).parent
 _LEDGER = 4096
 
 
-class StreamError(RuntimeError):
+class StreamError(UserError, RuntimeError):
     """Queued work failed: `<what>: <the error>`, and where it was queued. The stream has dropped all behind it."""
+
+    KIND: ClassVar[Kind] = Kind.IR
 
     def __init__(self, name: str, error: Exception, stack: str) -> None:
         super().__init__(f"{name}: {error}\nqueued at:\n{stack}")
-        self.problems = (f"{name}: {error}",)
-        """What went wrong, without the place in the caller's code."""
         self.name = name
         self.error = error
         self.stack = stack
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What went wrong, without the place in the caller's code."""
+        error = self.error
+        return error.problems if isinstance(error, UserError) else (Problem.of_ir(f"{self.name}: {error}", self.name),)
 
 
 class Clock:

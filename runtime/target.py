@@ -5,15 +5,28 @@ import math
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from .problem import Kind, Problem, UserError
 
 TARGETS = Path(__file__).parent / "targets"
 LEAST = {"l1_bytes": 4096, "l0a_bytes": 1024, "l0b_bytes": 1024, "l0c_bytes": 2048, "ub_bytes": 4096}
 """Bytes below which a memory holds no two tiles of 16 × 16."""
 
 
-class TargetError(ValueError):
+class TargetError(UserError, ValueError):
     """The description of a chip is wrong; the message lists every problem with what was found and expected."""
+
+    KIND: ClassVar[Kind] = Kind.FILE
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self._lines = lines
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Each of them."""
+        return tuple(Problem(line, self.KIND) for line in self._lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +98,14 @@ class Target:
             path = TARGETS / f"{name_or_path}.toml"
             if not path.is_file():
                 raise TargetError(
-                    f"target {str(name_or_path)!r}: not found; shipped are {', '.join(Target.shipped())}, or give the"
-                    " path of a .toml file"
+                    f"target {str(name_or_path)!r}: is a shipped one or a .toml file (found none of this name); "
+                    f"shipped are {', '.join(Target.shipped())}"
                 )
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise TargetError(
-                f"{path.name}: cannot be read ({error}); expected a TOML file like those of runtime/targets"
+                f"{path.name}: is a TOML file (found {error}); write it like those of runtime/targets"
             ) from None
         return Target.of(table, path.stem)
 
@@ -108,18 +121,18 @@ class Target:
         flat: dict[str, Any] = {"name": name}
         for key, value in table.items():
             flat.update(value if isinstance(value, dict) else {key: value})
-        problems = [f"unknown key {key!r}" for key in flat if key not in _TYPES]
-        problems += [f"{key} is missing" for key in _TYPES if key not in flat]
+        problems = [f"a key is one of a target (found {key!r})" for key in flat if key not in _TYPES]
+        problems += [f"{key} is given (found nothing)" for key in _TYPES if key not in flat]
         problems += [
-            f"{key} = {flat[key]!r}; expected {kind.__name__}"
+            f"{key} is {kind.__name__} (found {flat[key]!r})"
             for key, kind in _TYPES.items()
             if key in flat and not _fits(flat[key], kind)
         ]
         if problems:
-            raise TargetError(f"target {name}: " + "; ".join(problems))
+            raise TargetError(*(f"target {name}: {problem}; correct the file" for problem in problems))
         target = Target(**{key: kind(flat[key]) for key, kind in _TYPES.items()})
         if problems := target.problems():
-            raise TargetError(f"target {name}: " + "; ".join(problems))
+            raise TargetError(*(f"target {name}: {problem}; correct the file" for problem in problems))
         return target
 
     def problems(self) -> list[str]:
@@ -130,30 +143,30 @@ class Target:
             if f not in ("name", "cube_cost_f32")
             and not f.startswith(("fixed_", "launch", "signal", "host_latency", "host_node"))
         ]
-        found = [f"{key} = {getattr(self, key)}; expected more than 0" for key in positive if getattr(self, key) <= 0]
+        found = [f"{key} is more than 0 (found {getattr(self, key)})" for key in positive if getattr(self, key) <= 0]
         found += [
-            f"{key} = {getattr(self, key)}; expected 0 or more"
+            f"{key} is 0 or more (found {getattr(self, key)})"
             for key in _TYPES
             if key not in positive and key != "name" and getattr(self, key) < 0
         ]
         found += [
-            f"{key} = {getattr(self, key)}; expected a finite number"
+            f"{key} is a finite number (found {getattr(self, key)})"
             for key in _TYPES
             if _is_endless(getattr(self, key))
         ]
         found += [
-            f"{key} = {getattr(self, key)}; expected at least {least}, two of the smallest tiles"
+            f"{key} is at least {least}, two of the smallest tiles (found {getattr(self, key)})"
             for key, least in LEAST.items()
             if 0 < getattr(self, key) < least
         ]
         if not 1 <= self.cores <= 64:
-            found.append(f"cores = {self.cores}; expected 1 to 64")
+            found.append(f"cores is 1 to 64 (found {self.cores})")
         if not 4 <= self.queue_depth <= 64:
-            found.append(f"queue_depth = {self.queue_depth}; expected 4 to 64")
+            found.append(f"queue_depth is 4 to 64 (found {self.queue_depth})")
         if self.alignment & (self.alignment - 1) or self.alignment < 32:
-            found.append(f"alignment = {self.alignment}; expected a power of two of at least 32")
+            found.append(f"alignment is a power of two of at least 32 (found {self.alignment})")
         if self.gm_bytes > 1 << 48:
-            found.append(f"gm_bytes = {self.gm_bytes}; addresses have 48 bits")
+            found.append(f"gm_bytes is at most 2^48, as addresses have 48 bits (found {self.gm_bytes})")
         return found
 
     def to_dict(self) -> dict[str, Any]:

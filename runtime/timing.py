@@ -6,7 +6,7 @@ timing = time_launch(prepared, launch_registers((x, y), cores=2), target)
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from .generator import (  # fmt: skip
     Flat,
     flatten,
 )
+from .problem import Kind, UserError
 from .target import Target
 from .timed_words import (
     BUSY,
@@ -55,8 +56,10 @@ _FAULTS = {
 }
 
 
-class TimingError(ValueError):
+class TimingError(UserError, ValueError):
     """The program cannot run to its end: `core <n>: row <m> <name>: <what is wrong>`."""
+
+    KIND: ClassVar[Kind] = Kind.IR
 
 
 class Prepared(NamedTuple):

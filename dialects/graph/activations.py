@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from .arithmetic import AddOp, DivOp, MulOp
 from .elementwise import Unary
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor
+from .op import FLOATS, Array, DtypeError, GraphOp, InferError, Onnx, Tensor
 from .properties import attributes, number
 
 
@@ -59,7 +59,7 @@ class Composite(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         if operands[0].element_type not in FLOATS:
-            raise InferError(f"operands are floats (found {operands[0].element_type})")
+            raise DtypeError(f"operands are floats (found {operands[0].element_type})")
         return [operands[0]]
 
 

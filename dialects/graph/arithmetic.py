@@ -8,7 +8,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition
 
 from .elementwise import Binary, Unary
-from .op import Array, InferError, Onnx, i1
+from .op import Array, DtypeError, InferError, Onnx, i1
 
 
 @irdl_op_definition
@@ -251,7 +251,7 @@ class NotOp(Unary):
     @classmethod
     def check_logic(cls, elements: Sequence[Attribute]) -> None:
         if elements[0] != i1:
-            raise InferError(f"operands are truth values, i1 (found {elements[0]})")
+            raise DtypeError(f"operands are truth values, i1 (found {elements[0]})")
 
     def reference(self, x: Array) -> Array:
         return np.logical_not(x)

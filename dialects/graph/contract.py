@@ -11,7 +11,22 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop
 
 from ..loops import Axis, IndexMap, LoopNest, MultiplyAdd, axis, broadcast
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, broadcast_shapes, f32, i8, i32, promote, shape, u8
+from .op import (
+    FLOATS,
+    Array,
+    DtypeError,
+    GraphOp,
+    Onnx,
+    ShapeError,
+    Tensor,
+    broadcast_shapes,
+    f32,
+    i8,
+    i32,
+    promote,
+    shape,
+    u8,
+)
 from .properties import flag, integer, ints
 from .views import PadOp, ReshapeOp, TransposeOp
 
@@ -40,9 +55,9 @@ def check_contraction(operands: Sequence[Tensor], outputs: int) -> Attribute:
     elif (kinds[0] in (i8, u8) and kinds[1] == i8) or kinds[:2] == [i32, i32]:
         result, bias = i32, i32
     else:
-        raise InferError(f"operands are floats, i8/ui8 by i8, or i32 (found {kinds[0]} and {kinds[1]})")
+        raise DtypeError(f"operands are floats, i8/ui8 by i8, or i32 (found {kinds[0]} and {kinds[1]})")
     if len(operands) > 2 and (kinds[2] != bias or operands[2].get_shape() != (outputs,)):
-        raise InferError(f"the bias is a tensor<{outputs}x{bias}> (found {operands[2]})")
+        raise ShapeError(f"the bias is a tensor<{outputs}x{bias}> (found {operands[2]})")
     return result
 
 
@@ -67,10 +82,10 @@ class MatMulOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         a, b = operands[0].get_shape(), operands[1].get_shape()
         if not a or not b or (flag(properties, "trans_b") and len(b) < 2):
-            raise InferError(f"operands are matrices or vectors (found rank {len(a)} and {len(b)})")
+            raise ShapeError(f"operands are matrices or vectors (found rank {len(a)} and {len(b)})")
         (k_b, n), batch = cls._columns(b, flag(properties, "trans_b")), broadcast_shapes(a[:-2], b[:-2])
         if a[-1] != k_b:
-            raise InferError(f"the contracted axes agree (found {a[-1]} and {k_b})")
+            raise ShapeError(f"the contracted axes agree (found {a[-1]} and {k_b})")
         element = check_contraction(operands, math.prod(n))
         return [TensorType(element, (*batch, *a[-2:-1], *n))]
 
@@ -135,7 +150,7 @@ def window_properties(properties: Mapping[str, Attribute]) -> tuple[tuple[int, .
     for name, values in found.items():
         count, least = (4, 0) if name == "pads" else (2, 1)
         if len(values) != count or min(values) < least:
-            raise InferError(f"{name} are {count} numbers of {least} or more (found {list(values)})")
+            raise ShapeError(f"{name} are {count} numbers of {least} or more (found {list(values)})")
     return tuple(found.values())
 
 
@@ -146,7 +161,7 @@ def window_extents(size: Sequence[int], properties: Mapping[str, Attribute]) -> 
     for i in range(2):
         room = size[i] + pads[i] + pads[i + 2] - dilations[i] * (kernel[i] - 1) - 1
         if room < 0:
-            raise InferError(f"the window fits into the padded operand (found {kernel[i]} taps over {size[i]})")
+            raise ShapeError(f"the window fits into the padded operand (found {kernel[i]} taps over {size[i]})")
         result.append(room // strides[i] + 1)
     return result
 
@@ -161,7 +176,7 @@ def window_axes(properties: Mapping[str, Attribute], rows: tuple[int, int], colu
 
 def _check_image(x: Tensor) -> tuple[int, ...]:
     if x.get_num_dims() != 4:
-        raise InferError(f"the operand is [N, H, W, C] (found rank {x.get_num_dims()})")
+        raise ShapeError(f"the operand is [N, H, W, C] (found rank {x.get_num_dims()})")
     return x.get_shape()
 
 
@@ -185,11 +200,11 @@ class Conv2DOp(Convolution):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         n, *size, channels = _check_image(operands[0])
         if channels != integer(properties, "channels"):
-            raise InferError(f"channels is the last extent of x (found {integer(properties, 'channels')}, {channels})")
+            raise ShapeError(f"channels is the last extent of x (found {integer(properties, 'channels')}, {channels})")
         extents, weight = window_extents(size, properties), operands[1].get_shape()
         depth = packed_depth(channels, math.prod(ints(properties, "kernel")))
         if len(weight) != 2 or weight[0] != depth:
-            raise InferError(f"the packed weight is [{depth}, outputs] (found {list(weight)})")
+            raise ShapeError(f"the packed weight is [{depth}, outputs] (found {list(weight)})")
         return [TensorType(check_contraction(operands, weight[1]), (n, *extents, weight[1]))]
 
     def loops(self) -> LoopNest:
@@ -225,12 +240,12 @@ class GroupConv2DOp(Convolution):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         if operands[0].get_num_dims() != 5:
-            raise InferError(f"the operand is [N, H, W, G, C] (found rank {operands[0].get_num_dims()})")
+            raise ShapeError(f"the operand is [N, H, W, G, C] (found rank {operands[0].get_num_dims()})")
         n, *size, groups, channels = operands[0].get_shape()
         extents, weight = window_extents(size, properties), operands[1].get_shape()
         depth = packed_depth(channels, math.prod(ints(properties, "kernel")))
         if len(weight) != 3 or weight[:2] != (groups, depth):
-            raise InferError(f"the packed weight is [{groups}, {depth}, outputs] (found {list(weight)})")
+            raise ShapeError(f"the packed weight is [{groups}, {depth}, outputs] (found {list(weight)})")
         outputs = groups * weight[2]
         return [TensorType(check_contraction(operands, outputs), (n, *extents, outputs))]
 
@@ -280,7 +295,7 @@ class Depthwise2DOp(Convolution):
         extents, weight = window_extents(size, properties), operands[1].get_shape()
         wanted = (ceil_div(channels, LANES), math.prod(ints(properties, "kernel")), LANES)
         if weight != wanted:
-            raise InferError(f"the packed weight is {list(wanted)} (found {list(weight)})")
+            raise ShapeError(f"the packed weight is {list(wanted)} (found {list(weight)})")
         return [TensorType(check_contraction(operands, channels), (n, *extents, channels))]
 
     def loops(self) -> LoopNest:

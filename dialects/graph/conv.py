@@ -16,9 +16,10 @@ from .emit import Emit
 from .op import (
     FLOATS,
     Array,
+    DtypeError,
     GraphOp,
-    InferError,
     Onnx,
+    ShapeError,
     Tensor,
     broadcast_shapes,
     element,
@@ -41,7 +42,7 @@ def check_operands(operands: Sequence[Tensor]) -> Attribute:
         return promote(operands[:2])
     if kinds == [i8, i8, i32][: len(kinds)]:
         return i32
-    raise InferError(f"operands are floats, or i8 with an i32 bias (found {', '.join(map(str, kinds))})")
+    raise DtypeError(f"operands are floats, or i8 with an i32 bias (found {', '.join(map(str, kinds))})")
 
 
 @irdl_op_definition
@@ -78,21 +79,21 @@ class ConvOp(GraphOp):
     def _check_ranks(operands: Sequence[Tensor]) -> None:
         ranks = [operand.get_num_dims() for operand in operands[:2]]
         if ranks[0] != ranks[1] or ranks[0] < 3:
-            raise InferError(f"a convolution runs over the axes after the second (found operands of rank {ranks})")
+            raise ShapeError(f"a convolution runs over the axes after the second (found operands of rank {ranks})")
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         cls._check_ranks(operands)
         x, weight, groups = operands[0].get_shape(), operands[1].get_shape(), integer(properties, "groups")
         if groups < 1 or x[1] != weight[1] * groups or weight[0] % groups:
-            raise InferError(
+            raise ShapeError(
                 f"x has groups·{weight[1]} channels, and groups divide the outputs"
                 f" (found {x[1]} channels, {weight[0]} outputs, {groups} groups)"
             )
         if ints(properties, "kernel") != weight[2:]:
-            raise InferError(f"the kernel has the weight's extents (found {ints(properties, 'kernel')}, {weight[2:]})")
+            raise ShapeError(f"the kernel has the weight's extents (found {ints(properties, 'kernel')}, {weight[2:]})")
         if len(operands) > 2 and operands[2].get_shape() != weight[:1]:
-            raise InferError(f"the bias has {weight[0]} elements (found {operands[2]})")
+            raise ShapeError(f"the bias has {weight[0]} elements (found {operands[2]})")
         extents = Sliding.of(properties, len(x) - 2).extents(x[2:])
         return [TensorType(check_operands(operands), (x[0], weight[0], *extents))]
 
@@ -232,15 +233,15 @@ class GemmOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         a, b = operands[0].get_shape(), operands[1].get_shape()
         if len(a) != 2 or len(b) != 2:
-            raise InferError(f"a and b are matrices (found rank {len(a)} and {len(b)})")
+            raise ShapeError(f"a and b are matrices (found rank {len(a)} and {len(b)})")
         m, k_a = a[::-1] if flag(properties, "trans_a") else a
         k_b, n = b[::-1] if flag(properties, "trans_b") else b
         if k_a != k_b:
-            raise InferError(f"the contracted axes agree (found {k_a} and {k_b})")
+            raise ShapeError(f"the contracted axes agree (found {k_a} and {k_b})")
         if len(operands) > 2 and broadcast_shapes(operands[2].get_shape(), (m, n)) != (m, n):
-            raise InferError(f"c broadcasts to [{m}, {n}] (found {operands[2]})")
+            raise ShapeError(f"c broadcasts to [{m}, {n}] (found {operands[2]})")
         if not all(operand.element_type in FLOATS for operand in operands):
-            raise InferError(f"operands are floats (found {', '.join(str(o.element_type) for o in operands)})")
+            raise DtypeError(f"operands are floats (found {', '.join(str(o.element_type) for o in operands)})")
         return [TensorType(promote(operands[:2]), (m, n))]
 
     @classmethod

@@ -21,7 +21,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from .conv import convolve
 from .elementwise import CastOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, element, promote, shape
+from .op import FLOATS, Array, DtypeError, GraphOp, Onnx, ShapeError, Tensor, element, promote, shape
 from .properties import Properties, attributes, integer, ints, text
 from .views import ConcatOp, ExpandOp, ReshapeOp, SliceOp, TransposeOp
 from .windows import Sliding, as_bias, from_channels_last, split_pads, to_channels_last
@@ -58,7 +58,7 @@ class ConvTransposeOp(GraphOp):
         strides, dilations = ints(properties, "strides", [1] * rank), ints(properties, "dilations", [1] * rank)
         extra, pads = ints(properties, "output_padding", [0] * rank), ints(properties, "pads", [0] * (2 * rank))
         if not len(kernel) == len(strides) == len(dilations) == len(extra) == rank or len(pads) != 2 * rank:
-            raise InferError(
+            raise ShapeError(
                 f"kernel, strides, pads and dilations fit {rank} axes (found {len(kernel)} for the kernel)"
             )
         auto_pad, wanted = text(properties, "auto_pad"), ints(properties, "output_shape")[-rank:]
@@ -81,23 +81,23 @@ class ConvTransposeOp(GraphOp):
         rank = len(x) - 2
         strides, pads, dilations = (ints(properties, name) for name in ("strides", "pads", "dilations"))
         if len(weight) != len(x) or rank < 1 or x[1] != weight[0] or groups < 1 or x[1] % groups:
-            raise InferError(
+            raise ShapeError(
                 f"x is [N, C, …], the weight [C, O/groups, …], and groups divide C"
                 f" (found {list(x)}, {list(weight)}, {groups} groups)"
             )
         if not len(strides) == len(dilations) == rank or len(pads) != 2 * rank or min(*strides, *dilations) < 1:
-            raise InferError(f"strides and dilations are {rank} numbers of 1 or more (found {strides}, {dilations})")
+            raise ShapeError(f"strides and dilations are {rank} numbers of 1 or more (found {strides}, {dilations})")
         if min(pads[:rank]) < 0:
-            raise InferError(f"pads are 0 or more (found {list(pads)})")
+            raise ShapeError(f"pads are 0 or more (found {list(pads)})")
         if not all(operand.element_type in FLOATS for operand in operands):
-            raise InferError(f"operands are floats (found {', '.join(str(o.element_type) for o in operands)})")
+            raise DtypeError(f"operands are floats (found {', '.join(str(o.element_type) for o in operands)})")
         outputs = weight[1] * groups
         if len(operands) > 2 and operands[2].get_shape() != (outputs,):
-            raise InferError(f"the bias has {outputs} elements (found {operands[2]})")
+            raise ShapeError(f"the bias has {outputs} elements (found {operands[2]})")
         whole = _whole(x[2:], weight[2:], strides, dilations)
         size = [whole[i] - pads[i] - pads[rank + i] for i in range(rank)]
         if min(size) < 1:
-            raise InferError(f"pads leave something of the result (found {size})")
+            raise ShapeError(f"pads leave something of the result (found {size})")
         return [TensorType(promote(operands[:2]), (x[0], outputs, *size))]
 
     @classmethod

@@ -18,6 +18,7 @@ from .constants import NUMPY
 from .op import (
     FLOATS,
     Array,
+    DtypeError,
     GraphOp,
     InferError,
     Onnx,
@@ -99,7 +100,7 @@ class Binary(Elementwise):
 
 def _check(holds: bool, rule: str) -> None:
     if not holds:
-        raise InferError(rule)
+        raise DtypeError(rule)
 
 
 def _example(name: str, function: str) -> str:
@@ -208,7 +209,7 @@ def _scalar(constants: Sequence[Array | None], index: int) -> float | None:
         return None
     value = constants[index]
     if value is None:
-        raise InferError(f"min and max must be constants (input {index} is computed)")
+        raise InferError(f"min and max must be constants (found input {index}, which is computed)")
     return float(value.reshape(-1)[0]) if value.size else None
 
 

@@ -21,11 +21,13 @@ from .emit import Emit
 from .op import (
     DTYPE_NAMES,
     Array,
+    DtypeError,
     GraphOp,
     InferError,
     Lookup,
     Onnx,
     Placement,
+    ShapeError,
     Tensor,
     View,
     element,
@@ -55,7 +57,7 @@ class IndexedOp(GraphOp):
         """Shapes of the operand and of the indices; raises `InferError`."""
         if operands[1].element_type != i32:
             found = DTYPE_NAMES.get(operands[1].element_type, operands[1].element_type)
-            raise InferError(f"indices are i32 (found {found})")
+            raise DtypeError(f"indices are i32 (found {found})")
         return operands[0].get_shape(), operands[1].get_shape()
 
 
@@ -85,7 +87,7 @@ class GatherOp(IndexedOp):
         x, indices = cls.indexed(operands)
         axis, batch = normal_axis(integer(properties, "axis"), len(x)), integer(properties, "batch_dims")
         if not 0 <= batch <= min(axis, len(indices)) or x[:batch] != indices[:batch]:
-            raise InferError(f"the first {batch} axes belong to both operands (found {list(x)} and {list(indices)})")
+            raise ShapeError(f"the first {batch} axes belong to both operands (found {list(x)} and {list(indices)})")
         return [TensorType(operands[0].element_type, [*x[:axis], *indices[batch:], *x[axis + 1 :]])]
 
     def reference(self, x: Array, indices: Array) -> Array:
@@ -119,7 +121,7 @@ class ElementsOp(IndexedOp):
         x, indices = cls.indexed(operands)
         axis = normal_axis(integer(properties, "axis"), len(x))
         if len(x) != len(indices) or any(n > m for i, (n, m) in enumerate(zip(indices, x, strict=True)) if i != axis):
-            raise InferError(f"indices lie within all axes but {axis} (found {list(indices)} in {list(x)})")
+            raise ShapeError(f"indices lie within all axes but {axis} (found {list(indices)} in {list(x)})")
         return indices
 
     @classmethod
@@ -211,7 +213,7 @@ class ScatterRowsOp(IndexedOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         x, indices = cls.indexed(operands)
         if not x or len(indices) != 1:
-            raise InferError(f"indices are a vector, the operand has rows (found {list(indices)} and {list(x)})")
+            raise ShapeError(f"indices are a vector, the operand has rows (found {list(indices)} and {list(x)})")
         _check_updates(operands, (*indices, *x[1:]))
         return [operands[0]]
 
@@ -228,7 +230,7 @@ class ScatterRowsOp(IndexedOp):
 
 def _check_updates(operands: Sequence[Tensor], size: Sequence[int]) -> None:
     if operands[2].get_shape() != tuple(size) or operands[2].element_type != operands[0].element_type:
-        raise InferError(f"updates are {list(size)} of the operand's type (found {operands[2]} for {operands[0]})")
+        raise ShapeError(f"updates are {list(size)} of the operand's type (found {operands[2]} for {operands[0]})")
 
 
 def _check_reduction(node: Mapping[str, Any]) -> None:
@@ -265,7 +267,7 @@ def flat_rows(emit: Emit, indices: SSAValue, extents: Sequence[int]) -> SSAValue
 
 def _check_tuples(x: Sequence[int], indices: Sequence[int], batch: int) -> None:
     if not indices or not x or not 1 <= indices[-1] <= len(x) - batch:
-        raise InferError(f"the last axis of the indices names axes of the operand (found {list(indices)} of {list(x)})")
+        raise ShapeError(f"the last axis of the indices names axes of the operand (found {list(indices)} of {list(x)})")
 
 
 @irdl_op_definition
@@ -283,7 +285,7 @@ class GatherNDOp(IndexedOp):
         (x, indices), batch = cls.indexed(operands), integer(properties, "batch_dims")
         _check_tuples(x, indices, batch)
         if batch >= len(indices) or x[:batch] != indices[:batch]:
-            raise InferError(f"the first {batch} axes belong to both operands (found {list(x)} and {list(indices)})")
+            raise ShapeError(f"the first {batch} axes belong to both operands (found {list(x)} and {list(indices)})")
         return [TensorType(operands[0].element_type, [*indices[:-1], *x[batch + indices[-1] :]])]
 
     @classmethod

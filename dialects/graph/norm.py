@@ -14,7 +14,7 @@ from .activations import RsqrtOp, SqrtOp
 from .arithmetic import AddOp, DivOp, EqOp, MulOp, PowOp, SubOp
 from .elementwise import WhereOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, broadcast_shapes, i1, shape
+from .op import FLOATS, Array, DtypeError, GraphOp, InferError, Onnx, ShapeError, Tensor, broadcast_shapes, i1, shape
 from .pool import Window2DOp
 from .properties import Properties, attribute, attributes, integer, ints, number
 from .reduce import ReduceL1Op, ReduceL2Op, ReduceMeanOp, normal_axes
@@ -23,7 +23,7 @@ from .views import ReshapeOp, normal_axis
 
 def _check_floats(operands: Sequence[Tensor]) -> None:
     if not all(operand.element_type in FLOATS for operand in operands):
-        raise InferError(f"operands are floats (found {', '.join(str(o.element_type) for o in operands)})")
+        raise DtypeError(f"operands are floats (found {', '.join(str(o.element_type) for o in operands)})")
 
 
 def _check_channels(operands: Sequence[Tensor]) -> None:
@@ -31,7 +31,7 @@ def _check_channels(operands: Sequence[Tensor]) -> None:
     channels = operands[0].get_shape()[1:2]
     for operand in operands[1:]:
         if operand.get_shape() != channels:
-            raise InferError(f"parameters have one element per channel, {list(channels)} (found {operand})")
+            raise ShapeError(f"parameters have one element per channel, {list(channels)} (found {operand})")
 
 
 def normalized(emit: Emit, x: SSAValue, axes: Sequence[int], epsilon: float, element: Attribute) -> SSAValue:
@@ -80,7 +80,7 @@ class RowNorm(GraphOp):
         normal_axis(integer(properties, "axis"), len(x))
         for operand in operands[1:]:
             if broadcast_shapes(operand.get_shape(), x) != x:
-                raise InferError(f"scale and bias broadcast to {list(x)} (found {operand})")
+                raise ShapeError(f"scale and bias broadcast to {list(x)} (found {operand})")
         return [TensorType(operands[0].element_type, x)]
 
     @classmethod
@@ -176,7 +176,7 @@ class BatchNormOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         _check_floats(operands)
         if operands[0].get_num_dims() < 2:
-            raise InferError(f"the operand is [N, C, …] (found rank {operands[0].get_num_dims()})")
+            raise ShapeError(f"the operand is [N, C, …] (found rank {operands[0].get_num_dims()})")
         _check_channels(operands)
         return [operands[0]]
 
@@ -225,7 +225,7 @@ class InstanceNormOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         _check_floats(operands)
         if operands[0].get_num_dims() < 3:
-            raise InferError(f"the operand is [N, C, …] with further axes (found rank {operands[0].get_num_dims()})")
+            raise ShapeError(f"the operand is [N, C, …] with further axes (found rank {operands[0].get_num_dims()})")
         _check_channels(operands)
         return [operands[0]]
 
@@ -270,7 +270,7 @@ class GroupNormOp(GraphOp):
         _check_floats(operands)
         groups, channels = integer(properties, "groups"), (*operands[0].get_shape(), 0, 0)[1]
         if operands[0].get_num_dims() < 3 or groups < 1 or channels % groups:
-            raise InferError(f"the groups divide the channels of [N, C, …] (found {groups}, {operands[0]})")
+            raise ShapeError(f"the groups divide the channels of [N, C, …] (found {groups}, {operands[0]})")
         _check_channels(operands)
         return [operands[0]]
 
@@ -415,7 +415,7 @@ class LRNOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         _check_floats(operands)
         if operands[0].get_num_dims() < 2 or integer(properties, "size") < 1:
-            raise InferError(f"1 or more channels of [N, C, …] (found {integer(properties, 'size')}, {operands[0]})")
+            raise ShapeError(f"1 or more channels of [N, C, …] (found {integer(properties, 'size')}, {operands[0]})")
         return [operands[0]]
 
     @classmethod

@@ -27,6 +27,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ...runtime.problem import Kind
 from ..loops import LoopNest
 from ..recurrence import Recurrence
 from .syntax import parse_op, print_op
@@ -56,7 +57,36 @@ FLOATS = (f16, bf16, f32)
 
 
 class InferError(ValueError):
-    """The operands do not fit the operator: `<rule> (<what was found>)`. Callers add the node and what to do."""
+    """The node is of a form that is not supported: `<rule> (found <what>)`. Callers add the node and what to do.
+
+    `broken`: ONNX itself forbids it, so that the file is to be mended and not the operator to be avoided.
+    """
+
+    KIND: ClassVar[Kind] = Kind.OPERATOR
+    BROKEN: ClassVar[bool] = False
+
+    def __init__(self, rule: str, broken: bool | None = None) -> None:
+        super().__init__(rule)
+        self.broken = self.BROKEN if broken is None else broken
+
+
+class ShapeError(InferError):
+    """Shapes or sizes that do not fit together."""
+
+    KIND: ClassVar[Kind] = Kind.SHAPE
+    BROKEN: ClassVar[bool] = True
+
+
+class DtypeError(InferError):
+    """Types of elements that the operator does not take."""
+
+    KIND: ClassVar[Kind] = Kind.DTYPE
+
+
+class SizeError(InferError):
+    """More than any memory is for."""
+
+    KIND: ClassVar[Kind] = Kind.MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +323,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple(np.broadcast_shapes(*map(tuple, shapes)))
     except ValueError:
-        raise InferError(
+        raise ShapeError(
             "operands must broadcast together (found "
             + ", ".join("×".join(map(str, s)) or "scalar" for s in shapes)
             + ")"

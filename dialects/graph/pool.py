@@ -17,7 +17,7 @@ from .arithmetic import MulOp, PowOp
 from .contract import window_axes, window_extents
 from .elementwise import CastOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, element, f16, i8, shape, u8
+from .op import FLOATS, Array, DtypeError, GraphOp, InferError, Onnx, ShapeError, Tensor, element, f16, i8, shape, u8
 from .properties import Properties, attribute, attributes, flag, integer, ints, text
 from .reduce import ReduceSumOp
 from .views import ReshapeOp
@@ -26,7 +26,7 @@ from .windows import Sliding, from_channels_last, normal_window, padded, to_chan
 
 def _check_float(x: Tensor) -> None:
     if x.element_type not in FLOATS:
-        raise InferError(f"the operand holds floats (found {x.element_type})")
+        raise DtypeError(f"the operand holds floats (found {x.element_type})")
 
 
 @irdl_op_definition
@@ -56,7 +56,7 @@ class Window2DOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
         if x.get_num_dims() != 4:
-            raise InferError(f"the operand is [N, H, W, C] (found rank {x.get_num_dims()})")
+            raise ShapeError(f"the operand is [N, H, W, C] (found rank {x.get_num_dims()})")
         if text(properties, "fn") not in ("mean", "sum", "max"):
             raise InferError(f"fn is mean, sum or max (found {text(properties, 'fn')!r})")
         _check_float(x)
@@ -128,7 +128,7 @@ class Pool(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
         if x.get_num_dims() < 3:
-            raise InferError(f"pooling runs over the axes after the second (found rank {x.get_num_dims()})")
+            raise ShapeError(f"pooling runs over the axes after the second (found rank {x.get_num_dims()})")
         cls.check_type(x)
         n, channels, *size = x.get_shape()
         return [TensorType(x.element_type, (n, channels, *Sliding.of(properties, len(size)).extents(size)))]
@@ -213,7 +213,7 @@ class MaxPoolOp(Pool):
     @classmethod
     def check_type(cls, x: Tensor) -> None:
         if x.element_type not in (*FLOATS, i8, u8):
-            raise InferError(f"the operand holds floats or bytes (found {x.element_type})")
+            raise DtypeError(f"the operand holds floats or bytes (found {x.element_type})")
 
     def reference(self, x: Array) -> Array:
         least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
@@ -339,7 +339,7 @@ class GlobalPool(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
         if x.get_num_dims() < 3:
-            raise InferError(f"pooling runs over the axes after the second (found rank {x.get_num_dims()})")
+            raise ShapeError(f"pooling runs over the axes after the second (found rank {x.get_num_dims()})")
         _check_float(x)
         return [TensorType(x.element_type, (*x.get_shape()[:2], *[1] * (x.get_num_dims() - 2)))]
 

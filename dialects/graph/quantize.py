@@ -15,7 +15,21 @@ from .arithmetic import AddOp, DivOp, MaxOp, MinOp, MulOp, SubOp
 from .constants import NUMPY
 from .elementwise import CastOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Tensor, broadcast_shapes, element, f32, i8, i32, shape, u8
+from .op import (
+    FLOATS,
+    Array,
+    DtypeError,
+    GraphOp,
+    ShapeError,
+    Tensor,
+    broadcast_shapes,
+    element,
+    f32,
+    i8,
+    i32,
+    shape,
+    u8,
+)
 from .reduce import ReduceMaxOp, ReduceMinOp
 
 BYTES = (i8, u8)
@@ -35,10 +49,10 @@ class QuantizeBase(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         x, scale, *zero = operands
         if x.element_type not in cls.SOURCES or scale.element_type not in FLOATS:
-            raise InferError(f"{cls.name} takes {', '.join(map(str, cls.SOURCES))} and a float (found {x}, {scale})")
+            raise DtypeError(f"{cls.name} takes {', '.join(map(str, cls.SOURCES))} and a float (found {x}, {scale})")
         kind = zero[0].element_type if zero else u8
         if kind not in BYTES:
-            raise InferError(f"a zero point is i8 or ui8 (found {zero[0]})")
+            raise DtypeError(f"a zero point is i8 or ui8 (found {zero[0]})")
         _check_parameters(operands)
         return [TensorType(kind, x.get_shape())]
 
@@ -64,7 +78,7 @@ def _check_parameters(operands: Sequence[Tensor]) -> None:
     x = operands[0].get_shape()
     for operand in operands[1:]:
         if broadcast_shapes(operand.get_shape(), x) != x:
-            raise InferError(f"scale and zero point broadcast to {list(x)} (found {operand})")
+            raise ShapeError(f"scale and zero point broadcast to {list(x)} (found {operand})")
 
 
 @irdl_op_definition
@@ -122,9 +136,9 @@ class DequantizeOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         x, scale, *zero = operands
         if x.element_type not in (*BYTES, i32) or scale.element_type not in FLOATS:
-            raise InferError(f"the operand is i8, ui8 or i32, the scale a float (found {x}, {scale})")
+            raise DtypeError(f"the operand is i8, ui8 or i32, the scale a float (found {x}, {scale})")
         if zero and zero[0].element_type != x.element_type:
-            raise InferError(f"the zero point has the operand's type (found {zero[0]} for {x})")
+            raise DtypeError(f"the zero point has the operand's type (found {zero[0]} for {x})")
         _check_parameters(operands)
         return [TensorType(scale.element_type, x.get_shape())]
 
@@ -156,7 +170,7 @@ class DynamicScaleOp(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         if operands[0].element_type not in FLOATS:
-            raise InferError(f"the operand holds floats (found {operands[0]})")
+            raise DtypeError(f"the operand holds floats (found {operands[0]})")
         return [TensorType(f32, []), TensorType(u8, [])]
 
     def reference(self, x: Array) -> Array:

@@ -21,7 +21,7 @@ from xdsl.irdl import (
 )
 
 from ..recurrence import Activation, Cell, Options, Recurrence, gru, lstm, rnn
-from .op import Array, GraphOp, InferError, Tensor, f32, i32, shape
+from .op import Array, DtypeError, GraphOp, InferError, ShapeError, Tensor, f32, i32, shape
 from .properties import Properties, flag, ints, number, text
 
 GATES = {"lstm": 4, "gru": 3, "gru_after": 3, "rnn": 1}
@@ -65,7 +65,7 @@ def activations_of(properties: Properties) -> list[Activation]:
 def check_shape(operand: Tensor, size: Sequence[int], what: str) -> None:
     """Raises `InferError` for an operand of another shape."""
     if operand.get_shape() != tuple(size):
-        raise InferError(f"{what} is {list(size)} (found {operand})")
+        raise ShapeError(f"{what} is {list(size)} (found {operand})")
 
 
 @irdl_op_definition
@@ -111,13 +111,13 @@ class RecurrenceOp(Recurrent):
             )
         directions, count = len(ints(properties, "reverse")), GATES[cell]
         if weight.get_num_dims() != 3 or gates.get_num_dims() != 3:
-            raise InferError(f"gates and weight have three axes (found {gates} and {weight})")
+            raise ShapeError(f"gates and weight have three axes (found {gates} and {weight})")
         (time, batch, _), hidden = gates.get_shape(), weight.get_shape()[2]
         check_shape(weight, (directions, count * hidden, hidden), "the weight")
         check_shape(gates, (time, batch, directions * count * hidden), "gates")
         initial, vectors = len(ints(properties, "initial")), _vectors(properties)
         if not initial + bool(vectors) <= len(more) <= initial + bool(vectors) + 1:
-            raise InferError(
+            raise ShapeError(
                 f"operands are gates, weight, {initial} states, {bool(vectors):d} vectors and lengths (found"
                 f" {len(operands)})"
             )
@@ -128,7 +128,7 @@ class RecurrenceOp(Recurrent):
         for lengths in more[initial + bool(vectors) :]:
             check_shape(lengths, (batch,), "lengths")
             if lengths.element_type != i32:
-                raise InferError(f"lengths are i32 (found {lengths})")
+                raise DtypeError(f"lengths are i32 (found {lengths})")
         y = TensorType(weight.element_type, (time, directions, batch, hidden))
         return [y, *[TensorType(f32, (directions, batch, hidden))] * STATES[cell]]
 

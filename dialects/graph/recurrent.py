@@ -20,7 +20,7 @@ from .constants import ConstantOp
 from .contract import MatMulOp
 from .elementwise import CastOp
 from .emit import Emit
-from .op import Array, InferError, Onnx, Tensor, element, f32, shape
+from .op import Array, InferError, Onnx, ShapeError, Tensor, element, f32, shape
 from .properties import Properties, attributes, flag, ints, number, text
 from .recurrence import FUNCTIONS, GATES, STATES, RecurrenceOp, Recurrent, Sequences, activations_of, check_shape
 from .views import ConcatOp, ExpandOp, ReshapeOp, SliceOp, TransposeOp
@@ -65,15 +65,18 @@ class OnnxRecurrent(Recurrent):
         if len(given) != len(operands) or not {X, W, R} <= set(given):
             raise InferError(f"inputs has the place of each operand (found {sorted(given)}, {len(operands)} operands)")
         if any(given[place].get_num_dims() != 3 for place in (X, W, R)):
-            raise InferError(f"X, W and R have three axes (found {', '.join(str(given[i]) for i in (X, W, R))})")
+            raise ShapeError(f"X, W and R have three axes (found {', '.join(str(given[i]) for i in (X, W, R))})")
         if text(properties, "direction") not in DIRECTIONS:
             raise InferError(
-                f"the direction is one of {', '.join(DIRECTIONS)} (found {text(properties, 'direction')!r})"
+                f"the direction is one of {', '.join(DIRECTIONS)} (found {text(properties, 'direction')!r})",
+                broken=True,
             )
         directions, count = len(DIRECTIONS[text(properties, "direction")]), GATES[cls.KIND]
         functions = len(activations_of(properties))
         if functions != directions * len(FUNCTIONS[cls.KIND]):
-            raise InferError(f"each direction has {len(FUNCTIONS[cls.KIND])} activations (found {functions})")
+            raise InferError(
+                f"each direction has {len(FUNCTIONS[cls.KIND])} activations (found {functions})", broken=True
+            )
         first, second, size = given[X].get_shape()
         layout, hidden = flag(properties, "layout"), given[R].get_shape()[2]
         time, batch = (second, first) if layout else (first, second)
@@ -240,11 +243,11 @@ class OnnxRecurrent(Recurrent):
 def _activation(name: str, parameters: Sequence[Iterator[float]]) -> Activation:
     """An activation; those with parameters take the next ones of the node's lists. Raises `InferError`."""
     if name not in ACTIVATIONS:
-        raise InferError(f"an activation is one of {', '.join(ACTIVATIONS)} (found {name!r})")
+        raise InferError(f"an activation is one of {', '.join(ACTIVATIONS)} (found {name!r})", broken=True)
     found = [next(values, default) for values, default in zip(parameters, ACTIVATIONS[name], strict=False)]
     given = tuple(float(value) for value in found if value is not None)
     if len(given) < len(found):
-        raise InferError(f"{name} has activation_alpha and activation_beta (found none)")
+        raise InferError(f"{name} has activation_alpha and activation_beta (found none)", broken=True)
     return Activation(name, given)
 
 

@@ -15,7 +15,7 @@ from .activations import AbsOp, ExpOp, LogOp, ReciprocalOp, SqrtOp
 from .arithmetic import AddOp, DivOp, MulOp, SubOp
 from .elementwise import ClipOp
 from .emit import Emit
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, i8, i32, shape, u8
+from .op import FLOATS, Array, DtypeError, GraphOp, InferError, Onnx, Tensor, i8, i32, shape, u8
 from .properties import Properties, attribute, flag, ints
 from .views import ReshapeOp, normal_axis
 
@@ -35,7 +35,7 @@ def axes_from_onnx(
     axes = node.get("axes")
     if opset >= since and len(constants) > 1:
         if constants[1] is None:
-            raise InferError("axes are constants (input 1 is computed)")
+            raise InferError("axes are constants (found one that is computed)")
         axes = constants[1].tolist() if constants[1].size else None
     found = {"axes": attribute(axes)} if axes else {}
     return found | ({"keepdims": attribute(True)} if node.get("keepdims", 1) else {})
@@ -63,7 +63,7 @@ class ReduceBase(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
         if x.element_type not in cls.TYPES:
-            raise InferError(f"the operand holds {cls._types()} (found {x.element_type})")
+            raise DtypeError(f"the operand holds {cls._types()} (found {x.element_type})")
         axes, keep = normal_axes(properties, x.get_num_dims()), flag(properties, "keepdims")
         size = [1 if i in axes else n for i, n in enumerate(x.get_shape()) if keep or i not in axes]
         return [TensorType(x.element_type, size)]
@@ -308,7 +308,7 @@ class SoftmaxBase(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Properties) -> Sequence[Tensor]:
         (x,) = operands
         if x.element_type not in FLOATS:
-            raise InferError(f"the operand holds floats (found {x.element_type})")
+            raise DtypeError(f"the operand holds floats (found {x.element_type})")
         normal_axes(properties, x.get_num_dims())
         return [TensorType(x.element_type, x.get_shape())]
 

@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from .arithmetic import AddOp, MulOp
 from .emit import Emit
 from .gather import GatherOp
-from .op import Array, GraphOp, InferError, Tensor, element, f32, i32, shape
+from .op import Array, DtypeError, GraphOp, Tensor, element, f32, i32, shape
 from .properties import attributes, integer
 from .views import ReshapeOp, SliceOp, TransposeOp, normal_axis
 
@@ -46,7 +46,7 @@ class ResampleOp(GraphOp):
         x, indices, weights = (operand.get_shape() for operand in operands)
         axis = normal_axis(integer(properties, "axis"), len(x))
         if len(indices) != 2 or indices != weights or operands[1].element_type != i32:
-            raise InferError(f"indices (i32) and weights are [taps, places] (found {operands[1]}, {operands[2]})")
+            raise DtypeError(f"indices (i32) and weights are [taps, places] (found {operands[1]}, {operands[2]})")
         return [TensorType(operands[0].element_type, [*x[:axis], indices[1], *x[axis + 1 :]])]
 
     def reference(self, x: Array, indices: Array, weights: Array) -> Array:

@@ -15,7 +15,7 @@ from .arithmetic import AddOp, AndOp, FmodOp, GeOp, LeOp, MinOp, MulOp, SubOp
 from .elementwise import AffineOp, CastOp, ClipOp, WhereOp
 from .emit import Emit
 from .gather import GatherOp
-from .op import FLOATS, Array, GraphOp, InferError, Onnx, Tensor, element, f32, i1, i32, shape
+from .op import FLOATS, Array, DtypeError, GraphOp, InferError, Onnx, ShapeError, Tensor, element, f32, i1, i32, shape
 from .properties import attributes, flag, text
 from .views import ReshapeOp, SliceOp, TransposeOp
 
@@ -53,12 +53,14 @@ class GridSampleOp(GraphOp):
         x, grid = operands
         size, places = list(x.get_shape()), list(grid.get_shape())
         if x.element_type not in FLOATS or grid.element_type not in FLOATS:
-            raise InferError(f"operands are floats (found {x} and {grid})")
+            raise DtypeError(f"operands are floats (found {x} and {grid})")
         if len(size) < 3 or len(places) != len(size) or places[-1] != len(size) - 2 or places[0] != size[0]:
-            raise InferError(f"the grid is [{size[0]}, …, {len(size) - 2}] of rank {len(size)} (found {grid})")
+            raise ShapeError(f"the grid is [{size[0]}, …, {len(size) - 2}] of rank {len(size)} (found {grid})")
         if text(properties, "mode") not in MODES or text(properties, "padding") not in PADDINGS:
             found = f"{text(properties, 'mode')}, {text(properties, 'padding')}"
-            raise InferError(f"modes are {', '.join(MODES)}, paddings {', '.join(PADDINGS)} (found {found})")
+            raise InferError(
+                f"modes are {', '.join(MODES)}, paddings {', '.join(PADDINGS)} (found {found})", broken=True
+            )
         return [TensorType(x.element_type, [*size[:2], *places[1:-1]])]
 
     @classmethod

@@ -46,7 +46,7 @@ class RunningOp(GraphOp):
     ) -> tuple[list[int], dict[str, Attribute]]:
         axis = constants[1]
         if axis is None:
-            raise InferError("the axis is a constant (input 1 is computed)")
+            raise InferError("the axis is a constant (found one that is computed)")
         flags = {name: bool(node.get(name, 0)) or None for name in ("exclusive", "reverse")}
         return [0], attributes(axis=int(axis.reshape(())), **flags)
 

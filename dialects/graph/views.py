@@ -18,6 +18,7 @@ from .op import (
     Join,
     Onnx,
     Reshape,
+    ShapeError,
     Strided,
     Tensor,
     View,
@@ -45,7 +46,7 @@ class ViewOp(GraphOp):
 def normal_axis(axis: int, rank: int) -> int:
     """`axis` counted from 0; raises `InferError` if there is none."""
     if not -rank <= axis < rank:
-        raise InferError(f"an axis of a tensor of rank {rank} lies in [{-rank}, {rank}) (found {axis})")
+        raise ShapeError(f"an axis of a tensor of rank {rank} lies in [{-rank}, {rank}) (found {axis})")
     return axis % rank
 
 
@@ -76,7 +77,7 @@ class ReshapeOp(ViewOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         source, target = operands[0].get_shape(), ints(properties, "shape")
         if min(target, default=1) < 1 or math.prod(source) != math.prod(target):
-            raise InferError(f"a reshape keeps the number of elements (found {list(source)} to {list(target)})")
+            raise ShapeError(f"a reshape keeps the number of elements (found {list(source)} to {list(target)})")
         return [TensorType(operands[0].element_type, target)]
 
     @classmethod
@@ -85,9 +86,9 @@ class ReshapeOp(ViewOp):
     ) -> tuple[list[int], dict[str, Attribute]]:
         target = constants[1]
         if target is None:
-            raise InferError("the shape must be a constant (input 1 is computed)")
+            raise InferError("the shape must be a constant (found one that is computed)")
         if node.get("allowzero", 0) and 0 in target:
-            raise InferError(f"a tensor has elements (found shape {target.tolist()} with allowzero)")
+            raise ShapeError(f"a tensor has elements (found shape {target.tolist()} with allowzero)", broken=False)
         return [0], {"shape": attribute(target.tolist())}
 
     def reference(self, x: Array) -> Array:
@@ -120,7 +121,7 @@ class TransposeOp(ViewOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         source, perm = operands[0].get_shape(), ints(properties, "perm")
         if sorted(perm) != list(range(len(source))):
-            raise InferError(f"perm names each of the {len(source)} axes once (found {list(perm)})")
+            raise ShapeError(f"perm names each of the {len(source)} axes once (found {list(perm)})")
         return [TensorType(operands[0].element_type, [source[i] for i in perm])]
 
     @classmethod
@@ -154,7 +155,7 @@ class SliceOp(ViewOp):
 
     @classmethod
     def normalize(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
-        """From ONNX's terms, `ends` in place of `sizes` and only some axes, by the rules of Python's slices."""
+        """From ONNX's terms, `ends` in place of `sizes` and only some axes, by `sliced`."""
         if "ends" not in properties:
             return properties
         source = operands[0].get_shape()
@@ -164,7 +165,7 @@ class SliceOp(ViewOp):
         ranges = [range(size) for size in source]
         for i, start, end, step in zip(axes, starts, ends, steps, strict=True):
             place = normal_axis(i, len(source))
-            ranges[place] = _slice(start, end, step, source[place])
+            ranges[place] = sliced(start, end, step, source[place])
         return attributes(
             starts=[r.start for r in ranges], sizes=[len(r) for r in ranges], steps=[r.step for r in ranges]
         )
@@ -174,11 +175,11 @@ class SliceOp(ViewOp):
         source = operands[0].get_shape()
         starts, sizes, steps = (ints(properties, name) for name in ("starts", "sizes", "steps"))
         if not len(source) == len(starts) == len(sizes) == len(steps):
-            raise InferError(f"starts, sizes and steps name every axis of the operand (found rank {len(source)})")
+            raise ShapeError(f"starts, sizes and steps name every axis of the operand (found rank {len(source)})")
         for extent, start, size, step in zip(source, starts, sizes, steps, strict=True):
             last = start + (size - 1) * step
             if size < 1 or not (0 <= start < extent and 0 <= last < extent):
-                raise InferError(
+                raise ShapeError(
                     f"a slice lies inside its axis of {extent} (found {size} elements from {start} by {step})"
                 )
         return [TensorType(operands[0].element_type, sizes)]
@@ -194,7 +195,7 @@ class SliceOp(ViewOp):
         values = dict(zip(names, constants[1:], strict=True))
         computed = [name for name, value in values.items() if value is None]
         if computed:
-            raise InferError(f"bounds of a slice are constants ({', '.join(computed)} computed)")
+            raise InferError(f"bounds of a slice are constants (found {', '.join(computed)}, which are computed)")
         given = {name: value.tolist() for name, value in values.items() if value is not None}
         return [0], attributes(**{name: found for name, found in given.items() if found or name in ("starts", "ends")})
 
@@ -208,11 +209,14 @@ class SliceOp(ViewOp):
         return Strided(sizes, tuple(range(len(sizes))), starts, steps)
 
 
-def _slice(start: int, end: int, step: int, extent: int) -> range:
-    """Python's slice of an axis, with ONNX's huge bounds; an `end` that wraps below 0 needs care for negative steps."""
+def sliced(start: int, end: int, step: int, extent: int) -> range:
+    """ONNX's slice of an axis: bounds below 0 count from the end, and then are taken to the nearest place that there
+    is: backwards, a first element that lies before the axis is element 0."""
     if step == 0:
-        raise InferError("the step of a slice is not 0 (found 0)")
-    return range(extent)[slice(start, end if end >= -extent or step > 0 else None, step)]
+        raise InferError("the step of a slice is not 0 (found 0)", broken=True)
+    first, last = (0, extent) if step > 0 else (-1, extent - 1)
+    start, end = (bound + extent if bound < 0 else bound for bound in (start, end))
+    return range(min(max(start, 0), last), min(max(end, first), last), step)
 
 
 @irdl_op_definition
@@ -234,7 +238,7 @@ class ExpandOp(ViewOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         target = ints(properties, "shape")
         if broadcast_shapes(operands[0].get_shape(), target) != target:
-            raise InferError(f"the operand broadcasts to the shape (found {operands[0].get_shape()} to {target})")
+            raise ShapeError(f"the operand broadcasts to the shape (found {operands[0].get_shape()} to {target})")
         return [TensorType(operands[0].element_type, target)]
 
     @classmethod
@@ -243,7 +247,7 @@ class ExpandOp(ViewOp):
     ) -> tuple[list[int], dict[str, Attribute]]:
         target = constants[1]
         if target is None:
-            raise InferError("the shape must be a constant (input 1 is computed)")
+            raise InferError("the shape must be a constant (found one that is computed)")
         return [0], {"shape": attribute(target.tolist())}
 
     def reference(self, x: Array) -> Array:
@@ -276,12 +280,12 @@ class ConcatOp(ViewOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         if not operands:
-            raise InferError("there is something to join (found no operands)")
+            raise InferError("there is something to join (found no operands)", broken=True)
         shapes = [operand.get_shape() for operand in operands]
         place = normal_axis(integer(properties, "axis"), len(shapes[0]))
         others = {(*size[:place], *size[place + 1 :]) for size in shapes}
         if len(others) != 1:
-            raise InferError(f"operands agree in all axes but {place} (found {', '.join(map(str, shapes))})")
+            raise ShapeError(f"operands agree in all axes but {place} (found {', '.join(map(str, shapes))})")
         target = list(shapes[0])
         target[place] = sum(size[place] for size in shapes)
         return [TensorType(operands[0].element_type, target)]
@@ -313,10 +317,10 @@ class PadOp(ViewOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         source, before, after = operands[0].get_shape(), ints(properties, "before"), ints(properties, "after")
         if not len(source) == len(before) == len(after):
-            raise InferError(f"padding is given for each of {len(source)} axes (found {before} and {after})")
+            raise ShapeError(f"padding is given for each of {len(source)} axes (found {before} and {after})")
         target = [sum(n) for n in zip(source, before, after, strict=True)]
         if min(target, default=1) < 1:
-            raise InferError(f"padding leaves elements of {list(source)} (found {before} and {after})")
+            raise ShapeError(f"padding leaves elements of {list(source)} (found {before} and {after})", broken=False)
         return [TensorType(operands[0].element_type, target)]
 
     def reference(self, x: Array) -> Array:

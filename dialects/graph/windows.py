@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from .elementwise import CastOp
 from .emit import Emit
-from .op import FLOATS, InferError, element, f32, shape
+from .op import FLOATS, ShapeError, element, f32, shape
 from .properties import Properties, attributes, ints, text
 from .views import ConcatOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 
@@ -38,7 +38,7 @@ class Sliding:
         for name, values in found.items():
             count, least = (2 * rank, 0) if name == "pads" else (rank, 1)
             if len(values) != count or min(values) < least:
-                raise InferError(f"{name} are {count} numbers of {least} or more (found {list(values)})")
+                raise ShapeError(f"{name} are {count} numbers of {least} or more (found {list(values)})")
         pads = found["pads"]
         return Sliding(found["kernel"], found["strides"], pads[:rank], pads[rank:], found["dilations"])
 
@@ -53,7 +53,7 @@ class Sliding:
         for i, reach in enumerate(self.reach):
             room = size[i] + self.before[i] + self.after[i] - reach
             if room < 0:
-                raise InferError(
+                raise ShapeError(
                     f"the window fits into the padded operand (found {self.kernel[i]} taps over {size[i]})"
                 )
             found.append(room // self.strides[i] + 1)
@@ -94,7 +94,7 @@ def normal_window(size: Sequence[int], kernel: Sequence[int], properties: Proper
     strides, dilations = ints(properties, "strides", [1] * rank), ints(properties, "dilations", [1] * rank)
     pads, auto_pad = ints(properties, "pads", [0] * (2 * rank)), text(properties, "auto_pad")
     if not len(kernel) == len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
-        raise InferError(f"kernel, strides, pads and dilations fit {rank} axes (found {len(kernel)} for the kernel)")
+        raise ShapeError(f"kernel, strides, pads and dilations fit {rank} axes (found {len(kernel)} for the kernel)")
     if auto_pad == "VALID":
         pads = (0,) * (2 * rank)
     if auto_pad.startswith("SAME"):

@@ -7,7 +7,8 @@ convolution.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -19,13 +20,28 @@ from ...dialects.loops import Map, Reduce
 from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...dialects.tile.footprint import capacity, footprint
+from ...runtime.problem import Kind, UserError
 from ...runtime.target import Target
 
 __all__ = ["Body", "Dim", "Machine", "NotTileable", "Region", "first_fitting", "merge_axes", "scalar_value"]
 
 
-class NotTileable(ValueError):
-    """A kernel has no form on this target: `<rule> (<what was found>)`."""
+MOST_MOVED = 5
+"""Dimensions of one move between memories."""
+
+
+class NotTileable(UserError, ValueError):
+    """A kernel has no form on this target: `<rule> (found <what>)`."""
+
+    KIND: ClassVar[Kind] = Kind.OPERATOR
+    REMEDY: ClassVar[str] = "export the model without this form of the operator, or take another target or precision"
+
+
+class DoesNotFit(NotTileable):
+    """However a kernel is cut, its buffers do not fit the memories of a core."""
+
+    KIND: ClassVar[Kind] = Kind.MEMORY
+    REMEDY: ClassVar[str] = "take smaller shapes or a larger target"
 
 
 @dataclass(frozen=True)
@@ -146,7 +162,7 @@ def first_fitting(kernels: Iterable[tile.KernelOp], machine: Machine, rule: str)
             break
         skip -= 1
     if chosen is None:
-        raise NotTileable(f"{rule} (found {over})")
+        raise DoesNotFit(f"{rule} (found {over})")
     return chosen
 
 
@@ -212,13 +228,22 @@ class Body:
         """Brings the value's current tile into UB."""
         held = self.alloc(value, slots)
         held.reusable = False
-        self.k.load(self.own_box(held), self.global_box(source, value), self.extents(held.dims))
+        self.k.load(*self._moved(held, self.own_box(held), self.global_box(source, value)))
         self.held[value] = held
 
     def store(self, value: SSAValue, target: Buffer) -> None:
         """Takes the value's current tile to global memory."""
         held = self.held[value]
-        self.k.store(self.global_box(target, value), self.own_box(held), self.extents(held.dims))
+        self.k.store(*self._moved(held, self.global_box(target, value), self.own_box(held)))
+
+    def _moved(self, held: Held, to: Box, of: Box) -> tuple[Box, Box, list[Index]]:
+        """A tile's move: its boxes and extents, without dimensions of one position if there are too many to walk."""
+        extents = self.extents(held.dims)
+        if len(extents) <= MOST_MOVED:
+            return to, of, extents
+        kept = [i for i, d in enumerate(held.dims) if self.dims[d].tile > 1] or [0]
+        boxes = [replace(box, strides=tuple(box.strides[i] for i in kept)) for box in (to, of)]
+        return boxes[0], boxes[1], [extents[i] for i in kept]
 
     def forget_scratch(self) -> None:
         """Buffers made in a loop are not for what follows it."""
@@ -266,7 +291,7 @@ class Body:
         elif isinstance(kernel, Reduce):
             self._emit_reduce(op, kernel, target)
         else:
-            raise NotTileable(f"{op.name} is no part of a vector body")
+            raise NotTileable(f"a vector body has elementwise ops and reductions (found {op.name})")
 
     def _emit_map(self, op: GraphOp, kernel: Map, target: Held) -> None:
         operands: list[Box | float] = []
@@ -276,7 +301,7 @@ class Body:
             if value in self.held:
                 operands.append(self._spread(self.held[value], used))
             elif number is None:
-                raise NotTileable(f"{op.name}: operand {position} is neither computed here nor a scalar")
+                raise NotTileable(f"an operand is computed here, or a number (found operand {position} of {op.name})")
             elif (
                 position == 0
                 or (position == 1 and len(op.operands) == 3 and scalar_value(op.operands[2]) is None)

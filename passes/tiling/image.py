@@ -221,7 +221,7 @@ class pixel_blocks:  # noqa: N801  (used as a with statement)
         elif not tail:
             count = self.k.clamp(self.whole - index, self.m0)
         else:
-            raise NotTileable(f"pixel blocks of {self.m0} cut both the panel of {self.whole} pixels and the image")
+            raise NotTileable(f"pixel blocks cut the panel or the image, not both (found {self.m0} of {self.whole})")
         return first + index, count, 1
 
     def __exit__(self, *error: object) -> None:

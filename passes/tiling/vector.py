@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ...dialects import tile
 from ...dialects.tile.builder import Affine, Buffer, KernelBuilder
+from ...runtime.expr import LEVELS
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
 from .chunked import tile_in_chunks
 from .space import Space, balanced, flat_arguments, open_tiles, vector_space
@@ -13,10 +14,16 @@ _GRAIN = 16384
 """Bytes of a tile below which it is not cut further only to have more tiles (a transfer's fixed cost is a few hundred
 bytes)."""
 
+MOST_WALKED = 3
+"""Dimensions that an instruction walks."""
+
 
 def tile_vector(name: str, region: Region, machine: Machine) -> tile.KernelOp:
     """Loops over tiles that fit UB, double-buffered; the outermost cut dimension is shared out over the cores."""
     space, cores = vector_space(region), machine.cores
+    if sum(size > 1 for size in space.sizes) > LEVELS + MOST_WALKED:
+        rule = f"values of a kernel have at most {LEVELS + MOST_WALKED} axes that do not merge"
+        raise NotTileable(f"{rule} (found {len(space.sizes)} of {space.full})")
     kernels = (_build(name, region, space, tiles, cores) for tiles in _candidates(region, space, cores))
     try:
         return first_fitting(kernels, machine, "a row of every value must fit UB together")
@@ -42,7 +49,8 @@ def _candidates(region: Region, space: Space, cores: int) -> Iterator[tuple[int,
         blocks = math.prod(-(-s // t) for s, t in zip(space.sizes, tiles, strict=True))
         largest = max(body.tile_bytes(v) for v in (*region.arguments, *region.results))
         walkable = _is_walkable(walked, space)
-        if walkable and (blocks >= 3 * cores or largest <= _GRAIN or not cut):
+        deepest = sum(t < s for s, t in zip(space.sizes, tiles, strict=True))
+        if walkable and deepest <= LEVELS and (blocks >= 3 * cores or largest <= _GRAIN or not cut):
             yield tuple(tiles)
         if not cut:
             return
@@ -55,10 +63,10 @@ def _is_walkable(walked: Sequence[int], space: Space) -> bool:
     all reduced axes are of extent 1, it walks two."""
     whole = space.whole
     if not whole:
-        return len(walked) <= (2 if space.reduces else 3)
+        return len(walked) <= (2 if space.reduces else MOST_WALKED)
     kept = [d for d in walked if d not in whole]
     before, after = sum(d < min(whole) for d in kept), sum(d > max(whole) for d in kept)
-    return len(walked) <= 3 and before <= 1 and after <= 1 and before + after == len(kept)
+    return len(walked) <= MOST_WALKED and before <= 1 and after <= 1 and before + after == len(kept)
 
 
 def _build(name: str, region: Region, space: Space, tiles: Sequence[int], cores: int) -> tile.KernelOp:

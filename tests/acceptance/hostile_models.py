@@ -190,6 +190,12 @@ REST: dict[str, Make] = {
     "global average pool": one("GlobalAveragePool", (3, 17, 7, 9)),
     "outer sum": one("Add", (3, 1), (1, 4)),
     "broadcast from the middle": one("Add", (4, 1, 5), (1, 3, 1)),
+    "broadcast over six axes": one("Add", (2, 1, 3, 1, 5, 1), (1, 4, 1, 2, 1, 3)),
+    "broadcast over seven axes": one("Add", (2, 1, 2, 1, 2, 1, 2), (1, 3, 1, 5, 1, 2, 1)),
+    "broadcast over eight axes": one("Mul", (2, 1, 2, 1, 2, 1, 2, 1), (1, 2, 1, 3, 1, 2, 1, 17)),
+    "three inner axes of seven, summed": one(
+        "ReduceSum", (2, 3, 2, 3, 2, 3, 2), constants=[np.array([1, 3, 5])], keepdims=0
+    ),
     "broadcast over five axes": one("Mul", (2, 1, 3, 1, 5), (1, 4, 1, 2, 1)),
     "broadcast by channel": one("Add", (2, 17, 5, 5), (17, 1, 1)),
     "smaller operand first": one("Sub", (5,), (3, 5)),

@@ -135,8 +135,12 @@ def test_stages_are_told_and_dumped(tmp_path: Path) -> None:
     ("options", "error", "message"),
     [
         ({"precision": "fp8"}, CommandError, "precision: must be one of fp16, bf16, fp32 (found 'fp8')"),
-        ({"tarket": 1}, CommandError, "tarket: no pass has this option; known are"),
-        ({"target": "nosuch"}, TargetError, "target 'nosuch': not found; shipped are"),
+        ({"tarket": 1}, CommandError, "options: are those of passes (found tarket); known are"),
+        (
+            {"target": "nosuch"},
+            TargetError,
+            "target 'nosuch': is a shipped one or a .toml file (found none of this name); shipped are",
+        ),
         ({"cores": 9}, CommandError, "cores: must be 1 to 1, as tiny has (found 9)"),
         ({"cores": 0}, CommandError, "cores: must be 1 to 1, as tiny has (found 0)"),
     ],
@@ -182,9 +186,9 @@ def test_inputs_are_checked_by_name() -> None:
     artifact = stepwell.compile(MODELS["bert"], target="tiny")
     with pytest.raises(InputError) as caught:
         stepwell.run(artifact, {"x": np.zeros((1, 16, 64), np.float64)})
-    problems = str(caught.value).split("; ")
-    assert problems[0] == "x: found float64[1, 16, 64]"
-    assert any(problem.startswith("mask: found nothing") for problem in problems)
+    problems = caught.value.problems
+    assert problems[0].startswith("x: is float32[1, 16, 64] (found float64[1, 16, 64])")
+    assert any(problem.where == "mask" and problem.found == "nothing" for problem in problems)
 
 
 def test_a_users_target_is_a_target(tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"", "an ONNX file is not empty"),
-        (b"this is a text and no model at all", "cannot be read as ONNX"),
+        (b"this is a text and no model at all", "is ONNX (found"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "found a pointer of Git LFS to one"),
-        (mlp().SerializeToString()[:5000], "cannot be read as ONNX"),
+        (mlp().SerializeToString()[:5000], "is ONNX (found"),
         (b"\x08\x08", "an ONNX model has a graph with outputs"),
     ],
 )
@@ -93,7 +93,7 @@ def test_external_data_is_mapped(tmp_path: Path) -> None:
     np.testing.assert_array_equal(evaluate(module, [x], weights)[0], evaluate(inside, [x], held)[0])
     assert not all(weights.get(handle).flags.owndata for handle in weights)
     (tmp_path / "data.bin").unlink()
-    with pytest.raises(ModelFileError, match="external data lies beside the model"):
+    with pytest.raises(ModelFileError, match="its data lies in a file in the model's folder"):
         import_onnx(path)
 
 
@@ -227,7 +227,7 @@ I64 = np.int64
             node_model("BatchNormalization", [X], {}, 9, [np.ones(2, np.float32)] * 4, 5),
             "has one output (found a use of 'y1')",
         ),
-        (node_model("Reshape", [X, np.array([2, 16])]), "the shape must be a constant (input 1 is computed)"),
+        (node_model("Reshape", [X, np.array([2, 16])]), "the shape must be a constant (found one that is computed)"),
         (node_model("Resize", [X], {"coordinate_transformation_mode": "?"}, 18, [None, SCALES]), "ONNX's (found ?)"),
         (node_model("Gelu", [X], {"approximate": "none?"}, 20), "GELU is the exact one"),
         (node_model("Cast", [X], {"to": TensorProto.DOUBLE}), "(found a cast to DOUBLE)"),
@@ -285,7 +285,7 @@ def test_an_input_without_a_shape_needs_one() -> None:
 
 def test_an_opset_of_the_future_and_a_huge_input_are_refused() -> None:
     model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, {"y": TensorProto.FLOAT}, opset=999)
-    assert "the model: its opset is at most " in problems(model)[0]
+    assert "the model: its opset is 1 to " in problems(model)[0]
     assert "at most 2^40 elements" in problems(relu([2**40, 2**40]))[0]
 
 
@@ -316,7 +316,9 @@ def test_a_wrong_place_of_external_data_is_told(key: str, value: str, message: s
 
 def test_a_value_that_no_one_defines_is_named() -> None:
     model = model_of([helper.make_node("Relu", ["nowhere"], ["y"], "r")], {"x": [2]}, {"y": TensorProto.FLOAT})
-    assert problems(model) == ("r: values are defined before use (found no 'nowhere'); check the model",)
+    assert problems(model)[0].startswith(
+        "r: values are defined before use (found no 'nowhere'); the file breaks a rule"
+    )
 
 
 def test_the_table_of_operators_names_opsets() -> None:

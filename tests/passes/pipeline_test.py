@@ -1,11 +1,14 @@
 """The runner and the pipeline: order, borders, and what a failure says."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import onnx
 import pytest
 from graph_tools import parse
+from onnx_models import bert_layer, small_cnn
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -14,9 +17,11 @@ from stepwell.driver import pipeline
 from stepwell.driver.opt import main
 from stepwell.driver.passmanager import PipelineError, Settings, run
 from stepwell.driver.verify import IRError, verify
+from stepwell.frontend.onnx import import_onnx
 from stepwell.passes.context import CompileContext
 from stepwell.passes.fold import Fold
 from stepwell.passes.fuse import Fuse
+from stepwell.passes.outline_kernels import OutlineKernels
 
 TEXT = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -91,8 +96,46 @@ def test_options_go_to_the_passes_that_have_them() -> None:
     specs = [str(this.spec()) for this in passes]
     assert 'precision{policy="fp32"}' in specs
     assert "fuse{enabled=false}" in specs
-    with pytest.raises(PipelineError, match=r"stage graph: no pass has the option polcy; known: .*policy"):
+    with pytest.raises(
+        PipelineError, match=r"stage graph: options are those of its passes \(found polcy\); known: .*policy"
+    ):
         pipeline.stage_passes(pipeline.GRAPH, {"polcy": "fp32"})
+
+
+@pytest.mark.parametrize("make", [small_cnn, bert_layer])
+def test_a_stage_that_is_run_twice_is_refused_and_its_kernels_stay(make: Callable[[], onnx.ModelProto]) -> None:
+    module, weights = import_onnx(make())
+    context, passes = CompileContext(), pipeline.stage_passes(pipeline.stage("graph"))
+    context.weights.update(weights)
+    run(context, module, passes)
+    once = str(module)
+    for policy in ("fp16", "fp32"):
+        again = pipeline.stage_passes(pipeline.stage("graph"), {"policy": policy})
+        with pytest.raises(PipelineError, match=r"before kernels are made \(found a launch\)") as caught:
+            run(context, module.clone(), again)
+        assert all(problem.is_whole for problem in caught.value.problems)
+    run(context, module, [Fuse(), OutlineKernels()])
+    assert str(module) == once
+
+
+def test_kernels_that_come_later_have_other_names() -> None:
+    """Of a module with kernels, to which someone adds an op."""
+    module = parse(
+        """
+        func.func @main(%0: tensor<4xf16>) -> tensor<4xf16> {
+          %1 = graph.launch @k0(%0) : (tensor<4xf16>) -> tensor<4xf16>
+          %2 = graph.neg %1 : (tensor<4xf16>) -> tensor<4xf16>
+          func.return %2 : tensor<4xf16>
+        }
+        func.func private @k0(%0: tensor<4xf16>) -> tensor<4xf16> {
+          %1 = graph.relu %0 : (tensor<4xf16>) -> tensor<4xf16>
+          func.return %1 : tensor<4xf16>
+        }
+        """
+    )
+    run(CompileContext(), module, [Fuse(), OutlineKernels()])
+    verify(module)
+    assert "graph.launch @k1" in str(module)
 
 
 def test_a_wrong_order_is_refused_with_the_reason() -> None:
@@ -122,4 +165,4 @@ def test_weights_go_through_files(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([str(out), "-p", "precision", "--weights", str(weights)]) == 0
     assert main([str(out), "-p", "precision"]) == 0
     assert main([str(out), "-p", "recognise", "--weights", str(tmp_path / "none")]) == 1
-    assert "none: cannot be opened (No such file or directory)" in capsys.readouterr().err
+    assert "none: can be opened (found No such file or directory)" in capsys.readouterr().err

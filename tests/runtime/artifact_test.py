@@ -232,7 +232,7 @@ def test_a_target_of_another_name_and_the_same_numbers_will_do(saved: Path) -> N
         (["tensors", 0, "border"], "int64", "tensor x: border type int64 of f16"),
         (["tensors", 3, "shape"], [63], "tensor w: weights of float16[1, 64]; f16[63] was expected"),
         (["tensors", 3, "name"], "v", "tensor v: has no weights"),
-        (["target", "cores"], 0, "cores = 0; expected more than 0"),
+        (["target", "cores"], 0, "cores is more than 0 (found 0)"),
         (["cores"], 9, "9 cores; tiny has 1"),
     ],
 )  # fmt: skip

@@ -1,7 +1,7 @@
 // A broken rule is one line with the place, not a dump of the module.
 
 // RUN: not stepwell-opt %s --split-input-file 2>&1 >/dev/null | filecheck %s --check-prefix FIRST
-// FIRST: verify.mlir:14:5: func.return: Expected arguments to have the same types as the function output types: expected [f64], got [f32]
+// FIRST: verify.mlir:14:5: func.return: Expected arguments to have the same types as the function output types: expected [f64] (found [f32]); change the IR{{.*}}
 // FIRST-NOT: {{.}}
 
 // RUN: stepwell-opt %s --split-input-file --verify-diagnostics | filecheck %s --check-prefix ALL

@@ -2,7 +2,7 @@
 // RUN: stepwell-opt %s -p 'precision{policy=bf16}' | filecheck %s --check-prefix BF16
 // RUN: stepwell-opt %s -p 'precision{policy=fp32}' | filecheck %s --check-prefix FP32
 // RUN: not stepwell-opt %s -p 'precision{policy=fp8}' 2>&1 | filecheck %s --check-prefix ERROR
-// ERROR: precision: policy is one of fp16, bf16, fp32 (found 'fp8'); reproduce with: stepwell-opt {{.*}}precision.mlir -p 'precision{policy="fp8"}'
+// ERROR: precision: policy is one of fp16, bf16, fp32 (found 'fp8'); change the IR or the options of the pass; reproduce with: stepwell-opt {{.*}}precision.mlir -p 'precision{policy="fp8"}'
 
 builtin.module {
   // Inputs and outputs keep their types; a bias is f32, weights are converted.

@@ -1,0 +1,103 @@
+"""What must hold of a file before its nodes are looked at: versions, names, and an order of the nodes."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import onnx
+from onnx import TensorProto
+from onnx.defs import onnx_opset_version
+
+from ..runtime.problem import Kind, Problem
+
+AGAIN = "mend the model or export it again"
+MOST_NAMED = 4
+"""Nodes of a cycle that a message names."""
+
+
+def file_problems(model: onnx.ModelProto) -> list[Problem]:
+    """Versions that are not known, and names that stand for several values."""
+    return [Problem(line, Kind.FILE) for line in (*_versions(model), *_tensors(model.graph), *_names(model.graph))]
+
+
+def _versions(model: onnx.ModelProto) -> Iterator[str]:
+    """A later version may mean something else by the same words."""
+    known = onnx_opset_version()
+    if model.ir_version > onnx.IR_VERSION:
+        rule = f"the model: the version of its format is at most {onnx.IR_VERSION}"
+        yield f"{rule} (found {model.ir_version}); export it with an older onnx"
+    for entry in model.opset_import:
+        if entry.domain in ("", "ai.onnx") and not 1 <= entry.version <= known:
+            yield f"the model: its opset is 1 to {known} (found {entry.version}); export it with one of these"
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[str]:
+    """Constants of no known type, or with a negative extent."""
+    kinds = set(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
+    for tensor in graph.initializer:
+        if tensor.data_type not in kinds:
+            yield f"{tensor.name}: a constant has a type that ONNX knows (found number {tensor.data_type}); {AGAIN}"
+        if any(size < 0 for size in tensor.dims):
+            yield f"{tensor.name}: a constant has extents of 0 or more (found {list(tensor.dims)}); {AGAIN}"
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str]:
+    """A name stands for one constant, or for what one node makes, or for an input."""
+    constants = Counter(tensor.name for tensor in graph.initializer)
+    for name, count in constants.items():
+        if count > 1:
+            yield f"{name}: a constant has a name of its own (found {count} of this name); rename them"
+    given = constants.keys() | {info.name for info in graph.input}
+    for node in graph.node:
+        for name in node.output:
+            if name and name in given:
+                what = "a constant" if name in constants else "an input"
+                rule = f"{node.name or node.op_type}: what a node makes has a name of its own"
+                yield f"{rule} (found that of {what}, {name}); rename it"
+
+
+def in_order(nodes: Sequence[onnx.NodeProto]) -> tuple[Sequence[onnx.NodeProto], list[Problem]]:
+    """The nodes, each behind those that make its inputs, else as they stand; and what is wrong if some form a cycle."""
+    makers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    needs = [{makers[name] for name in reads(node) if name in makers} for node in nodes]
+    if all(all(j < i for j in wanted) for i, wanted in enumerate(needs)):
+        return nodes, []
+    order, placed = list[int](), set[int]()
+    for start in range(len(nodes)):
+        stack, open_ = [start], set[int]()
+        while stack:
+            i = stack[-1]
+            missing = sorted(needs[i] - placed, reverse=True)
+            if i in placed or not missing:
+                stack.pop()
+                open_.discard(i)
+                if i not in placed:
+                    placed.add(i)
+                    order.append(i)
+            elif i in open_ and any(j in open_ for j in missing):
+                return nodes, [_cycle(nodes, stack, open_)]
+            else:
+                open_.add(i)
+                stack += missing
+    return [nodes[i] for i in order], []
+
+
+def _cycle(nodes: Sequence[onnx.NodeProto], stack: Sequence[int], open_: set[int]) -> Problem:
+    names = [nodes[i].name or nodes[i].op_type for i in dict.fromkeys(stack) if i in open_]
+    found = ", ".join(names[-MOST_NAMED:])
+    line = f"{names[-1]}: no node needs its own result (found a cycle through {found}); {AGAIN}"
+    return Problem(line, Kind.FILE, names[-1])
+
+
+def reads(node: onnx.NodeProto) -> Iterator[str]:
+    """Names that a node, or a graph in it, takes from around it."""
+    yield from filter(None, node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs) if attribute.type else ():
+            yield from _outer(graph)
+
+
+def _outer(graph: onnx.GraphProto) -> Iterable[str]:
+    own = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
+    own |= {name for node in graph.node for name in node.output}
+    wanted = [name for node in graph.node for name in reads(node)] + [info.name for info in graph.output]
+    return [name for name in wanted if name not in own]
