@@ -30,6 +30,7 @@ def compile(
     *,
     target: "str | Path | Target" = "edge",
     shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Any] | None = None,
     precision: str = "fp16",
     cores: int | None = None,
     weights: str | Path | None = None,
@@ -41,15 +42,16 @@ def compile(
 ) -> "Artifact":
     """An ONNX model (path, bytes, proto), or a module or IR text (path) of any level, compiled for a target.
 
-    `shapes` gives inputs their sizes; `weights` is the file with the arrays that IR text names; `cores` uses fewer than
-    the target has; `linked` False puts a barrier before each launch; `keep_ir` stores the IR of each stage in the
-    artifact; other options go to the passes that have them. Raises errors of the user that name nodes and say what to
-    do: `CommandError`, `PipelineError`, `TargetError`,
+    `shapes` gives inputs their sizes; `constants` binds inputs to values (a number for all elements, an array, or the
+    path of an .npy file), and they are inputs no longer; `weights` is the file with the arrays that IR text names;
+    `cores` uses fewer than the target has; `linked` False puts a barrier before each launch; `keep_ir` stores the IR of
+    each stage in the artifact; other options go to the passes that have them. Raises errors of the user that name nodes
+    and say what to do: `CommandError`, `PipelineError`, `TargetError`,
     and those of the importer.
     """
     from .compilation import advance, link, options_of, start
 
-    work = start(model, target=target, shapes=shapes, cores=cores, weights=weights)
+    work = start(model, target=target, shapes=shapes, constants=constants, cores=cores, weights=weights)
     advance(work, "npu", options_of(precision, cores, options), settings, on_stage, keep_ir)
     return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores, linked)
 
@@ -60,6 +62,7 @@ def lower(
     to: Level,
     target: "str | Path | Target" = "edge",
     shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Any] | None = None,
     precision: str = "fp16",
     cores: int | None = None,
     settings: "Settings | None" = None,
@@ -71,7 +74,7 @@ def lower(
 
     if to not in [stage.name for stage in STAGES]:
         raise CommandError(f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r})")
-    work = start(model, target=target, shapes=shapes, cores=cores)
+    work = start(model, target=target, shapes=shapes, constants=constants, cores=cores)
     advance(work, to, options_of(precision, cores, options), settings)
     return remember(work)
 

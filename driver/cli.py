@@ -50,6 +50,8 @@ def _compile_options(parser: Parser) -> None:
     add = parser.add_argument
     add("--target", default="edge", metavar="NAME", help="a shipped target or a .toml file (default: edge)")
     add("--shape", action="append", default=[], type=parse_shape, metavar="INPUT=D0,D1,…", help="the shape of an input")
+    about = "bind an input to a constant: V, V0,V1,… or @FILE.npy; the model has it as an input no longer"
+    add("--const", action="append", default=[], type=parse_const, metavar="INPUT=VALUE", help=about)
     add("--precision", default="fp16", choices=("fp16", "bf16", "fp32"), help="of float edges (default: fp16)")
     add("--cores", type=int, metavar="N", help="use fewer cores than the target has")
     add("--weights", type=Path, metavar="FILE", help="of an .mlir model: the .safetensors file with its weights")
@@ -171,6 +173,16 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not equals or not name or not all(part.isdecimal() for part in parts):
         raise argparse.ArgumentTypeError(f"must be INPUT=D0,D1,… in whole numbers (found {text!r})")
     return name, tuple(int(part) for part in parts)
+
+
+def parse_const(text: str) -> tuple[str, str]:
+    """`sr=16000`, as name and text."""
+    from .constants import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -35,6 +35,7 @@ from ..runtime.plan import TensorRef
 from .agreement import Agreement, agree, onnxruntime_run
 from .commands import announce_compilation, read_inputs
 from .compilation import Compilation, advance, inputs_of, link, main_of, options_of, start
+from .constants import constants_of
 from .errors import PROBLEM, CommandError
 from .progress import Progress
 from .report import OK, Report, names, table
@@ -128,13 +129,15 @@ class _Comparison:
         with progress.step("importing"):
             self.proto, folder = read_model(args.model)
             model = self.proto if name_nodes(self.proto) else args.model
-            self.work = start(model, target=args.target, shapes=dict(args.shape), cores=args.cores)
+            shapes, constants = dict(args.shape), constants_of(args)
+            self.work = start(model, target=args.target, shapes=shapes, constants=constants, cores=args.cores)
         self.options = options_of(args.precision, args.cores, {})
         self.inputs = read_inputs(args, inputs_of(self.work))
         with progress.step("running onnxruntime"):
             complete = with_all_values(self.proto)
             load_external_data_for_model(complete, str(folder))
-            self.every = onnxruntime_run(complete, self.inputs)
+            bound = {name: constant.value for name, constant in self.work.origin.constants.items()}
+            self.every = onnxruntime_run(complete, self.inputs | bound)
         self.by_node = {node.name: self.every[node.output[0]] for node in self.proto.graph.node if node.output[0]}
         self.expected: list[list[Array]] = []
         """Results of each launch at the graph stage."""

@@ -17,6 +17,7 @@ from ..dialects import npu
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.op import element, shape
 from ..dialects.weights import WeightStore
+from ..frontend.bound import bind
 from ..frontend.model_file import read_model
 from ..frontend.onnx import import_onnx
 from ..passes.context import CompileContext
@@ -25,6 +26,8 @@ from ..runtime.artifact import Artifact
 from ..runtime.plan import Kernel, Metadata, Tensor
 from ..runtime.target import Target
 from . import pipeline
+from .constants import Constant, option, recorded
+from .constants import read as read_constants
 from .errors import CommandError
 from .passmanager import DEFAULT, Settings, Timing, describe
 from .verify import IRError, verify
@@ -47,6 +50,8 @@ class Origin:
     name: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the ONNX file."""
+    constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
+    """Inputs that became constants, with their arrays."""
     done: str = "import"
     """The last stage that the module has passed."""
 
@@ -92,12 +97,13 @@ def start(
     *,
     target: str | Path | Target = "edge",
     shapes: Shapes | None = None,
+    constants: Mapping[str, Any] | None = None,
     cores: int | None = None,
     weights: str | Path | None = None,
 ) -> Compilation:
     """The model as a module of the graph dialect; a module, or IR text (a path to `.mlir`), where it stands.
 
-    `weights` is the file with the arrays that IR text names.
+    `weights` is the file with the arrays that IR text names; `constants` binds inputs of an ONNX model.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -105,6 +111,10 @@ def start(
     if cores is not None and not 1 <= cores <= chip.cores:
         raise CommandError(f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores})")
     place = chip.name if isinstance(target, Target) else str(target)
+    is_ir = isinstance(model, ModuleOp) or (isinstance(model, str | Path) and Path(model).suffix == ".mlir")
+    if constants and is_ir:
+        rule = f"constants: bind inputs of an ONNX model (found {', '.join(constants)} for IR)"
+        raise CommandError(f"{rule}; bind them where the ONNX model is imported")
     if isinstance(model, ModuleOp):
         work = _continued(model, place)
     elif isinstance(model, str | Path) and Path(model).suffix == ".mlir":
@@ -112,7 +122,7 @@ def start(
     else:
         if weights is not None:
             raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
-        work = _imported(model, _whole(shapes or {}), place)
+        work = _imported(model, _whole(shapes or {}), read_constants(constants or {}), place)
     work.ctx.target = chip
     return work
 
@@ -125,17 +135,23 @@ def _whole(shapes: Shapes) -> Shapes:
         raise CommandError(f'shapes: must be sizes by input, {{"x": [1, 3, 48, 320]}} (found {shapes!r})') from None
 
 
-def _imported(model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str) -> Compilation:
+def _imported(
+    model: "str | Path | bytes | ModelProto", shapes: Shapes, constants: Mapping[str, Constant], target: str
+) -> Compilation:
     ctx = CompileContext()
     source = Path(model) if isinstance(model, str) else model
     proto, folder = read_model(source, mapped=True)
-    module, weights = import_onnx(proto, shapes=shapes, folder=folder)
+    given = {name: constant.value for name, constant in constants.items()}
+    module, weights = import_onnx(proto, shapes=shapes, folder=folder, constants=given)
     ctx.weights.update(weights)
     file = str(source) if isinstance(source, Path) else "MODEL.onnx"
     sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in shapes.items()]
-    command = " ".join(["stepwell-opt", quote(file), *sizes, "--target", quote(target)])
+    bound = [option(name, constant.text) for name, constant in constants.items()]
+    command = " ".join(["stepwell-opt", quote(file), *sizes, *bound, "--target", quote(target)])
     name = source.stem if isinstance(source, Path) else proto.graph.name
-    return Compilation(module, Origin(ctx, command, shapes, name, {e.key: e.value for e in proto.metadata_props}))
+    arrays, _ = bind(proto.graph, given, shapes)
+    kept = {name: Constant(array, constants[name].text) for name, array in arrays.items()}
+    return Compilation(module, Origin(ctx, command, shapes, name, {e.key: e.value for e in proto.metadata_props}, kept))
 
 
 def _parsed(source: Path, target: str, weights: str | Path | None) -> Compilation:
@@ -263,7 +279,7 @@ def link(work: Compilation, options: Mapping[str, str], cores: int | None, linke
         work.target,
         cores or work.target.cores,
         _binding(origin.shapes),
-        Metadata(origin.name, options, origin.metadata),
+        Metadata(origin.name, {**options, **recorded(origin.constants)}, origin.metadata),
         linked,
     )
     if artifact.nbytes > work.target.gm_bytes:

@@ -165,6 +165,7 @@ class OptMain(xDSLOptMain):
         add("-o", "--output-file", metavar="FILE", help="write the IR here")
         add("--target", dest="chip", metavar="NAME", help="a shipped target or a .toml file")
         add("--shape", action="append", default=[], metavar="INPUT=D0,D1,…", help="the shape of a model's input")
+        add("--const", action="append", default=[], metavar="INPUT=VALUE", help="bind a model's input to a constant")
         add("--weights", metavar="FILE", help="a .safetensors file with the weights of an .mlir input")
         add("--weights-out", metavar="FILE", help="write the weights that the result uses here")
         add("--notes", action="store_true", help="print what almost matched, and why not, to standard error")
@@ -232,8 +233,12 @@ class OptMain(xDSLOptMain):
 
     def _import_model(self) -> ModuleOp:
         from ..frontend.onnx import import_onnx
+        from .constants import given, read
 
-        module, weights = import_onnx(Path(self.args.input_file), shapes=dict(map(parse_shape, self.args.shape)))
+        shapes = dict(map(parse_shape, self.args.shape))
+        constants = read(given([parse_const(text) for text in self.args.const]))
+        constants = {name: constant.value for name, constant in constants.items()}
+        module, weights = import_onnx(Path(self.args.input_file), shapes=shapes, constants=constants)
         self.ctx.weights.update(weights)
         return module
 
@@ -276,6 +281,7 @@ class OptMain(xDSLOptMain):
         """The command line up to the passes."""
         parts = ["stepwell-opt", self.get_input_name() if self.args.input_file else "-"]
         parts += [f"--shape {shape}" for shape in self.args.shape]
+        parts += [f"--const {quote(text)}" for text in self.args.const]
         parts += [
             f"--{name} {quote(value)}"
             for name, value in (("target", self.args.chip), ("weights", self.args.weights))
@@ -350,6 +356,16 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not equals or not name or not all(part.strip().isdigit() for part in parts):
         raise UsageError(f"--shape: expected INPUT=D0,D1,… of whole numbers (found {text!r})")
     return name, tuple(int(part) for part in parts)
+
+
+def parse_const(text: str) -> tuple[str, str]:
+    """`sr=16000`. Raises `UsageError`."""
+    from .constants import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"--const: {error}") from None
 
 
 def list_passes() -> str:

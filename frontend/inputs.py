@@ -1,7 +1,7 @@
 """The shapes of a model's inputs: those that the file states, completed by the caller."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -38,8 +38,10 @@ class Input:
     element: Attribute
 
 
-def read_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> tuple[list[Input], list[str]]:
-    """The inputs that are no initialisers, and what is wrong with them or with `shapes`."""
+def read_inputs(
+    graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]], bound: Collection[str] = ()
+) -> tuple[list[Input], list[str]]:
+    """The inputs that are no initialisers and not `bound`, and what is wrong with them or with `shapes`."""
     given = {tensor.name for tensor in graph.initializer}
     infos = [info for info in graph.input if info.name not in given]
     names = [info.name for info in infos]
@@ -54,7 +56,7 @@ def read_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
         if count > 1
     ]
     inputs = list[Input]()
-    for info in infos:
+    for info in (info for info in infos if info.name not in bound):
         found = read_input(info, shapes.get(info.name))
         if isinstance(found, Input):
             inputs.append(found)
@@ -72,13 +74,13 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None) -> Input
     if element is None:
         found = TensorProto.DataType.Name(kind.elem_type)
         return f"{info.name}: inputs hold f32, f16, bf16, integers or truth values (found {found}); convert the model"
-    dims = [_extent(dim) for dim in kind.shape.dim]
-    if not kind.HasField("shape"):
+    dims = declared_extents(info)
+    if dims is None:
         if wanted is None:
             rule = f"{info.name}: an input has a shape (found none in the model)"
             return f'{rule}; give shapes={{"{info.name}": […]}}, or --shape {info.name}=D0,D1,…, with numbers'
         dims = ["?"] * len(wanted)
-    problem = _misfit(info.name, dims, wanted)
+    problem = misfit(info.name, dims, wanted)
     if problem:
         return problem
     found = tuple(wanted if wanted is not None else [d for d in dims if isinstance(d, int)])
@@ -89,6 +91,12 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None) -> Input
     return Input(info.name, found, element)
 
 
+def declared_extents(info: onnx.ValueInfoProto) -> list[int | str] | None:
+    """The extents of a tensor, names where they are dynamic; None if it has no shape."""
+    kind = info.type.tensor_type
+    return [_extent(dim) for dim in kind.shape.dim] if kind.HasField("shape") else None
+
+
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:
     """A number, or the name of a dynamic extent; 0, −1 and the like are dynamic too."""
     if dim.WhichOneof("value") == "dim_value":
@@ -96,7 +104,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:
     return dim.dim_param or "?"
 
 
-def _misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) -> str | None:
+def misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) -> str | None:
     """What is wrong with the shape of an input, the first axis of it."""
     form = ", ".join(str(dim) if isinstance(dim, int) else f"<{dim}>" for dim in dims)
     advice = f'give shapes={{"{name}": [{form}]}}, or --shape {name}={form.replace(", ", ",")}, with numbers'

@@ -24,6 +24,7 @@ from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import BORDER, GraphOp, InferError, element, i16, i32, u16
 from ..dialects.weights import WeightStore
+from .bound import bind
 from .builder import GraphBuilder
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
@@ -59,22 +60,30 @@ FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, V
 
 
 def import_onnx(
-    source: Source, *, shapes: Mapping[str, Sequence[int]] | None = None, folder: Path | None = None
+    source: Source,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    folder: Path | None = None,
+    constants: Mapping[str, Any] | None = None,
+    values: "dict[str, Value | None] | None" = None,
 ) -> tuple[ModuleOp, WeightStore]:
     """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
 
     `shapes` gives the extents of the inputs that the model leaves open, `folder` the place of the external data of a
-    model that is no path.
+    model that is no path, `constants` the inputs that become constants. `values` receives what each value of the graph
+    became, also when problems are raised: an array if it is known, None behind a problem.
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
     if model.functions:
         model = inline_local_functions(model)
-    inputs, problems = read_inputs(model.graph, shapes or {})
-    problems += _newer(model) + _border_problems(model.graph)
+    known, problems = bind(model.graph, constants or {}, shapes or {})
+    inputs, found = read_inputs(model.graph, shapes or {}, bound=constants or {})
+    problems += found + _newer(model) + _border_problems(model.graph)
     if problems:
         raise ImportProblems(problems)
-    run = _Import(model, folder)
+    run = _Import(model, folder, {} if values is None else values)
+    run.add_known(known)
     for item in inputs:
         run.add_input(item.name, item.shape, item.element)
     for proto in model.graph.node:
@@ -121,12 +130,12 @@ def _border_problems(graph: onnx.GraphProto) -> list[str]:
 class _Import:
     """The state of one import: values by name, and the problems so far."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, values: dict[str, Value | None]) -> None:
         self.builder = GraphBuilder()
         self.problems: list[str] = []
         self._folder = folder
         self._opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
-        self._values: dict[str, Value | None] = {}
+        self._values = values
         """None stands for a value whose node has a problem: what depends on it is not checked further."""
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
         self._tags: dict[SSAValue, np.dtype[Any]] = {}
@@ -147,6 +156,10 @@ class _Import:
             self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
         if kind in (i16, u16):
             self._tags[inner] = NUMPY[kind]
+
+    def add_known(self, constants: Mapping[str, Array]) -> None:
+        """Inputs that are bound."""
+        self._values |= constants
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
         """The results; integers of the border get their type right before them."""
