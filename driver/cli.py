@@ -101,13 +101,40 @@ def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
     parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file")
     _input_options(parser)
     _compile_options(parser)
-    parser.add_argument(
-        "--cosine",
-        type=parse_number,
-        default=0.9995,
-        metavar="C",
-        help="least cosine against onnxruntime (default: 0.9995)",
+    _cosine_option(parser)
+
+
+def _cosine_option(parser: Parser) -> None:
+    about = "least cosine against onnxruntime (default: 0.9995)"
+    parser.add_argument("--cosine", type=parse_number, default=0.9995, metavar="C", help=about)
+
+
+def _add_extract(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = "Cuts a part out of a model, with its inputs as they are inside the whole."
+    parser = _command(commands, "extract", "extract:extract_model", about)
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="an .onnx file")
+    named = "values, or nodes for their"
+    add("--from", dest="starts", action="append", default=[], metavar="A,B,…", help=f"{named} inputs (default: inputs)")
+    add("--to", dest="ends", action="append", default=[], metavar="C,D,…", help=f"{named} outputs (default: outputs)")
+    add("-o", "--output", type=Path, metavar="FILE.onnx", help="default: MODEL-part.onnx; inputs go to FILE.npz")
+    _input_options(parser)
+    _compile_options(parser)
+
+
+def _add_reduce(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = (
+        "Shrinks a model that fails to compile, or departs from onnxruntime, to the smallest part that does the same."
     )
+    parser = _command(commands, "reduce", "reduce:reduce_model", about)
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="an .onnx file")
+    add("-o", "--output", type=Path, metavar="FILE.onnx", help="default: MODEL-reduced.onnx; inputs go to FILE.npz")
+    add("--timeout", type=parse_duration, default=300.0, metavar="S", help="what takes longer hangs (default: 300)")
+    _input_options(parser)
+    parser.set_defaults(random=0)
+    _compile_options(parser)
+    _cosine_option(parser)
 
 
 def _add_inspect(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
@@ -135,6 +162,8 @@ _COMMANDS = {
     "run": _add_run,
     "check": _add_check,
     "compare": _add_compare,
+    "extract": _add_extract,
+    "reduce": _add_reduce,
     "inspect": _add_inspect,
     "targets": _add_targets,
 }
@@ -163,6 +192,14 @@ def parse_divisor(text: str) -> float:
     value = parse_number(text)
     if value == 0:
         raise argparse.ArgumentTypeError("must not be 0: pixels are divided by it")
+    return value
+
+
+def parse_duration(text: str) -> float:
+    """Seconds, more than 0."""
+    value = parse_number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"must be more than 0 s (found {text!r})")
     return value
 
 

@@ -11,7 +11,7 @@ Where an output departs from onnxruntime's, the first op is named whose value is
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -56,6 +56,8 @@ class Departure:
     op: str
     nodes: tuple[str, ...]
     found: str
+    measure: float = 1.0
+    """1 − cosine, or 1 where bits differ."""
 
     def __str__(self) -> str:
         return f"{self.op} of {names(self.nodes)}: {self.found}"
@@ -115,9 +117,15 @@ def _text(stages: Sequence[Stage], departed: Stage | None) -> str:
 
 
 def run_stages(args: argparse.Namespace, progress: Progress) -> list[Stage]:
+    """All stages."""
+    return list(stages_of(args, progress))
+
+
+def stages_of(args: argparse.Namespace, progress: Progress) -> Iterator[Stage]:
     """The stages in order, each against its reference."""
     run = _Comparison(args, progress)
-    return [run.imported(), run.graph(), run.tile(), run.npu()]
+    for stage in (run.imported, run.graph, run.tile, run.npu):
+        yield stage()
 
 
 class _Comparison:
@@ -205,7 +213,8 @@ class _Comparison:
         if not wrong:
             return stage
         found = f"cosine {wrong[0].cosine:.6f} with onnxruntime, {self.args.cosine} expected"
-        return replace(stage, departure=first or Departure(f"output {wrong[0].name}", (), found))
+        other = Departure(f"output {wrong[0].name}", (), found, 1 - wrong[0].cosine)
+        return replace(stage, departure=first or other)
 
     def _stage(self, name: str, results: Sequence[Array], checked: int, departure: Departure | None) -> Stage:
         names_of_outputs = [output.name for output in self.proto.graph.output]
@@ -259,7 +268,8 @@ def first_departing(
             continue
         compared += 1
         if max(known) < least and first is None:
-            first = Departure(op, nodes, f"cosine {max(known):.6f} with onnxruntime, {least} expected")
+            found = f"cosine {max(known):.6f} with onnxruntime, {least} expected"
+            first = Departure(op, nodes, found, 1 - max(known))
     return compared, first
 
 
