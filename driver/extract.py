@@ -16,7 +16,7 @@ Whether the bits are those of the whole is found out, by evaluating both at `pre
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -31,6 +31,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.op import element, f32, shape
 from ..frontend.cut import Border, Wiring, save
+from ..frontend.hoist import flattened
 from ..frontend.inputs import read_inputs as declared_inputs
 from ..frontend.onnx import ImportProblems
 from ..passes.location import node_names
@@ -42,7 +43,7 @@ from .compilation import options_of
 from .constants import constants_of
 from .constants import read as read_constants
 from .errors import CommandError
-from .inside import Inside, cone, marks
+from .inside import Inside, cone, island, marks, value_of
 from .progress import Progress
 from .report import Report, names, plural
 
@@ -73,13 +74,13 @@ def extract_model(args: argparse.Namespace, progress: Progress) -> Report:
         raise CommandError(f"-o {output}: is the model itself, which would be lost; name another file")
     with progress.step("reading the model"):
         wiring = Wiring.read(model)
-    starts = values_named(wiring, args.starts, "--from", ends=False)
-    ends = values_named(wiring, args.ends, "--to", ends=True) or wiring.outputs
     constants = {name: constant.value for name, constant in read_constants(constants_of(args)).items()}
+    shapes = dict(args.shape)
     with progress.step("compiling up to precision"):
         options = options_of(args.precision, args.cores, {})
         target = Target.load(args.target)
-        whole = Inside(wiring.proto, wiring.folder, options, target, dict(args.shape), constants)
+        wiring, whole = opened(wiring, lambda proto, folder: Inside(proto, folder, options, target, shapes, constants))
+    starts, ends = named(wiring, args.starts, args.ends)
     arrays = read_inputs(args, inputs_wanted(wiring, args, constants))
     with progress.step("running the whole"):
         values = whole.evaluate(arrays)
@@ -110,6 +111,17 @@ def extract_model(args: argparse.Namespace, progress: Progress) -> Report:
     return Report(data, "\n".join(lines))
 
 
+def opened(wiring: Wiring, compiled: Callable[[onnx.ModelProto, Path | None], Inside]) -> tuple[Wiring, Inside]:
+    """The wiring with the branches that are taken in place of their If, if that is compiled to the same."""
+    whole = compiled(wiring.proto, wiring.folder)
+    while (proto := flattened(wiring.proto, whole.known)) is not None:
+        inner = compiled(proto, wiring.folder)
+        if inner.results() != whole.results():
+            break
+        wiring, whole = Wiring(proto, wiring.folder), inner
+    return wiring, whole
+
+
 def command_for(name: str, args: argparse.Namespace, model: Path, inputs: Path | None) -> str:
     """The command that runs a part in the way its whole was run."""
     words = ["stepwell", name, str(model)]
@@ -125,26 +137,30 @@ def inputs_wanted(wiring: Wiring, args: argparse.Namespace, constants: Mapping[s
     return [Tensor(item.name, "", item.shape, "input", 0, str(NUMPY[item.element])) for item in items]
 
 
-def values_named(wiring: Wiring, texts: Sequence[str], option: str, ends: bool) -> list[str]:
-    """The values of `--from` and `--to`: names of values, or of nodes, whose inputs or outputs are meant.
+def named(wiring: Wiring, starts: Sequence[str], ends: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The values of `--from` and `--to` (default: the outputs). Raises one `CommandError` for all that name nothing."""
+    problems = list[str]()
+    found = _named(wiring, starts, "--from", problems), _named(wiring, ends, "--to", problems)
+    if problems:
+        raise CommandError(*problems)
+    return found[0], found[1] or wiring.outputs
 
-    Raises one `CommandError` for all that name nothing.
-    """
+
+def _named(wiring: Wiring, texts: Sequence[str], option: str, problems: list[str]) -> list[str]:
+    """Names of values, or of nodes: their inputs are meant by `--from`, their outputs by `--to`."""
     known = wiring.makers.keys() | set(wiring.inputs)
-    found, problems = dict[str, None](), list[str]()
+    found = dict[str, None]()
     for text in texts:
         whole = text in known or text in wiring.numbers
         for name in (text,) if whole else (part.strip() for part in text.split(",")):
             if name in known:
                 found[name] = None
             elif name in wiring.numbers:
-                number = wiring.numbers[name]
-                own = [key for key in wiring.nodes[number].output if key]
-                found |= dict.fromkeys(own if ends else [key for key in wiring.reads[number] if key in known])
+                node = wiring.numbers[name]
+                own = wiring.nodes[node].output if option == "--to" else wiring.reads[node]
+                found |= dict.fromkeys(key for key in own if key in known)
             else:
                 problems.append(f"{option} {name}: {_unknown(wiring, name)}")
-    if problems:
-        raise CommandError(*problems)
     return list(found)
 
 
@@ -169,13 +185,17 @@ class Extraction:
     options: Mapping[str, Any]
     target: Target
     notes: list[str] = field(default_factory=list[str])
+    reasons: set[str] = field(default_factory=set[str])
+    added: set[int] = field(default_factory=set[int])
+    """Nodes that were taken along, though some are not needed in the end."""
+    ends: Sequence[str] = ()
     more: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     """Outputs beside the ends."""
     step: int = 1
 
     def run(self, starts: Sequence[str], ends: Sequence[str]) -> Part:
         """The part. Raises `CommandError` if there is none."""
-        edges = self._ends(ends)
+        edges, self.ends = self._ends(ends), ends
         part = self.wiring.between(starts, ends)
         if not part:
             way = f"from {names(list(starts))}" if starts else "from the inputs"
@@ -186,19 +206,26 @@ class Extraction:
             rule = "must lie on a way to --to (found no node that reads it on one)"
             raise CommandError(*(f"--from {name}: {rule}; leave it out" for name in unused))
         for _ in range(_MOST_STEPS):
-            part = self.wiring.with_constants(part, self.whole.known.keys())
+            part = self._needed(part)
             larger = self._attempt(part, edges)
             if isinstance(larger, Part):
                 return larger
+            self.added |= larger
             part = part | larger
         rule = f"--to {names(list(ends))}: the part must give the bits of the whole (found other bits"
         raise CommandError(
             f"{rule}, however much was added); end at a later value, or extract it with --precision fp32"
         )
 
+    def _needed(self, part: set[int]) -> set[int]:
+        """The part without what is known, such as the arithmetic of shapes, and with what makes constants."""
+        known = self.whole.known.keys()
+        computed = {i for i in part if any(name and name not in known for name in self.wiring.nodes[i].output)}
+        return self.wiring.with_constants(computed, known)
+
     def _ends(self, ends: Sequence[str]) -> dict[str, SSAValue]:
         """The edges of the ends. Raises `CommandError` for those that the whole does not compute."""
-        found = self.whole.find(ends)
+        found = self.whole.find([name for name in ends if name in self.wiring.makers])
         if problems := [self._no_end(name) for name in ends if name not in found]:
             raise CommandError(*problems)
         return found
@@ -228,7 +255,7 @@ class Extraction:
         if more:
             return more
         inputs = {name: self._border(name, edges[name]) for name in borders}
-        outputs = [*ends, *(name for name in self.more if name not in ends)]
+        outputs = [*ends, *self.more]
         sizes = {name: shape(edge) for name, edge in {**ends, **self.more}.items()}
         model = self.wiring.model(part, inputs, outputs, known, sizes)
         arrays = {name: border.array for name, border in inputs.items()}
@@ -248,20 +275,28 @@ class Extraction:
         more = set[int]()
         for name in borders:
             maker = self.wiring.makers.get(name)
-            edge = edges.get(name)
             if maker is None:
                 continue
-            if edge is None:
+            if name not in edges:
                 node = self.wiring.nodes[maker].name
                 composite = self.whole.nodes_with(node)
                 nodes = composite[1] if composite is not None else [node]
                 kind = composite[0].name if composite is not None else "no op of its own"
-                more |= {self.wiring.numbers[key] for key in nodes if key in self.wiring.numbers} | {maker}
-                self.notes.append(f"{name} lies within {kind} ({names(nodes, 8)}): the part starts before it")
-            elif self._is_island(edge):
-                more.add(maker)
-                self.notes.append(f"{name} is f32 inside, an input would be rounded: the part starts before it")
+                more |= self._numbers(nodes) | {maker}
+                self._note(f"lies within {kind} ({names(nodes, 8)}): the part starts before it", name)
+            elif self._is_island(edges[name]):
+                more |= {maker} | self._numbers(island(edges[name], behind=False))
+                self._note("is f32 inside, where an input would be rounded: the part starts before it", name)
         return more - part
+
+    def _numbers(self, nodes: Sequence[str]) -> set[int]:
+        return {self.wiring.numbers[name] for name in nodes if name in self.wiring.numbers}
+
+    def _note(self, text: str, name: str = "") -> None:
+        """Why the part is not what was asked for; of one reason for several values the first is told."""
+        if text not in self.reasons:
+            self.reasons.add(text)
+            self.notes.append(f"{name} {text}".strip())
 
     def _is_island(self, edge: SSAValue) -> bool:
         """An edge that keeps more than the low type holds."""
@@ -269,12 +304,12 @@ class Extraction:
 
     def _border(self, name: str, edge: SSAValue) -> Border:
         kind = self.wiring.elements.get(name)
-        array = self.values[edge]
+        array = value_of(edge, self.values)
         kind = kind or helper.np_dtype_to_tensor_dtype(array.dtype)
         return Border(array.astype(helper.tensor_dtype_to_np_dtype(kind)), kind)
 
     def _as_declared(self, edge: SSAValue, dtype: np.dtype[Any]) -> Array:
-        return self.values[edge].astype(dtype)
+        return value_of(edge, self.values).astype(dtype)
 
     def _grown(
         self, part: set[int], edges: Mapping[str, SSAValue], ends: Sequence[SSAValue], inner: Inside
@@ -287,29 +322,39 @@ class Extraction:
         other = [
             op for op in cone(ends, list(edges.values())) if op.results and self.whole.marks[op.results[0]] not in same
         ]
-        for op in sorted(other, key=list(self.whole.block.ops).index):
-            lacking = {self.wiring.numbers[key] for key in node_names(op.location) if key in self.wiring.numbers} - part
+        order = {op: number for number, op in enumerate(self.whole.block.ops)}
+        for op in sorted(other, key=lambda op: order[op]):
+            lacking = self._numbers(node_names(op.location)) - part - self.added
             if lacking:
-                self.notes.append(f"{op.name} is computed as a whole ({names(node_names(op.location), 8)})")
+                self._note(f"{op.name} is computed as a whole ({names(node_names(op.location), 8)})")
                 return lacking
-        leaving = [name for name in self.wiring.leaving(part) if name not in self.more]
-        leaving = self.whole.find(leaving) if leaving else {}
-        if leaving and not self.more:
-            self.notes.append(f"{names(list(leaving))} leave the part, and are outputs as well")
-            self.more = leaving
-            return set()
+            edge = op.results[0]
+            behind = self._numbers(island(edge, behind=True)) if self._is_island(edge) else set[int]()
+            behind -= part | self.added
+            if behind:
+                self._note(f"{op.name} is f32 inside, for what comes behind it: that is taken along")
+                self._take_out(self.wiring.sinks(part | behind))
+                return behind
+        if not self.more:
+            self._take_out(self.wiring.leaving(part))
+            if self.more:
+                self._note(f"{names(list(self.more))} leave the part, and are outputs as well")
+                return set()
         return self._around(part)
 
+    def _take_out(self, values: Sequence[str]) -> None:
+        """Makes more outputs of those that are computed."""
+        self.more |= self.whole.find([name for name in values if name not in self.more and name not in self.ends])
+
     def _around(self, part: set[int]) -> set[int]:
-        """Nodes before the part, twice as many levels as the last time; if there are none, those behind it."""
+        """Nodes before and behind the part, twice as many levels as the last time."""
         grown = set(part)
         for _ in range(self.step):
             grown |= {self.wiring.makers[name] for name in self.wiring.borders(grown) if name in self.wiring.makers}
-        if grown == part:
-            behind = {reader for name in self.wiring.leaving(part) for reader in self.wiring.readers.get(name, ())}
-            grown |= behind
+            grown |= {reader for name in self.wiring.leaving(grown) for reader in self.wiring.readers.get(name, ())}
         if grown == part:
             raise CommandError("the part must give the bits of the whole (found other bits in all of it); report this")
         self.step *= 2
-        self.notes.append("what is around the part decides how it is compiled: more of it is taken along")
+        self._take_out(self.wiring.sinks(grown))
+        self._note("what is around the part decides how it is compiled: more of it is taken along")
         return grown - part

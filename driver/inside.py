@@ -24,7 +24,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ..dialects.evaluate import evaluate
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import element
+from ..dialects.graph.op import GraphOp, element, f32
+from ..dialects.graph.views import ViewOp
 from ..frontend.node import Value
 from ..frontend.onnx import import_onnx
 from ..passes.context import CompileContext
@@ -105,14 +106,28 @@ class Inside:
         assert last is not None
         read = [_before_output(last.operands[own + i], value, self.low) for i, value in enumerate(values.values())]
         marked = marks(block, {})
-        return {
-            name: self.edges[marked[value]]
-            for name, value in zip(values, read, strict=True)
-            if marked[value] in self.edges
-        }
+        edges = {name: self._edge(value, marked) for name, value in zip(values, read, strict=True)}
+        return {name: edge for name, edge in edges.items() if edge is not None}
+
+    def _edge(self, value: SSAValue, marked: Mapping[SSAValue, bytes]) -> SSAValue | None:
+        """The edge of a value of a copy; a view of one, which may have been merged with others, is made again."""
+        if marked[value] in self.edges:
+            return self.edges[marked[value]]
+        view = value.owner
+        if not isinstance(view, ViewOp) or len(view.operands) != 1 or len(view.results) != 1:
+            return None
+        edge = self._edge(view.operands[0], marked)
+        last = self.block.last_op
+        if edge is None or last is None:
+            return None
+        again = view.clone({view.operands[0]: edge})
+        self.block.insert_op_before(again, last)
+        self.marks[again.results[0]] = marked[value]
+        self.edges[marked[value]] = again.results[0]
+        return again.results[0]
 
     def evaluate(self, inputs: Mapping[str, Array]) -> dict[SSAValue, Array]:
-        """The value of every edge for inputs in the model's own types."""
+        """The value of every edge for inputs in the model's own types; `value_of` has those of views made since."""
         values: dict[SSAValue, Array] = {}
         names = self.input_names()
         arrays = [
@@ -128,6 +143,12 @@ class Inside:
 
         return list(names_of(main_of(self.module))[0])
 
+    def results(self) -> list[bytes]:
+        """How the outputs of the model are computed."""
+        last = self.block.last_op
+        assert last is not None
+        return [self.marks[value] for value in last.operands]
+
     def result(self, position: int) -> SSAValue:
         """The edge that an output of the model reads."""
         last = self.block.last_op
@@ -141,6 +162,28 @@ class Inside:
             if name in nodes and len(nodes) > 1:
                 return op, nodes
         return None
+
+
+def value_of(edge: SSAValue, values: Mapping[SSAValue, Array]) -> Array:
+    """The value of an edge, which may be a view of one that has been evaluated."""
+    if edge in values:
+        return values[edge]
+    view = edge.owner
+    assert isinstance(view, ViewOp)
+    return view.evaluate_all(value_of(view.operands[0], values))[0]
+
+
+def island(edge: SSAValue, behind: bool) -> list[str]:
+    """The nodes of the ops before an f32 edge (those behind it) that f32 edges connect with it."""
+    found, left = dict[Operation, None](), [edge]
+    while left:
+        value = left.pop()
+        ops = [use.operation for use in value.uses] if behind else [value.owner]
+        for op in ops:
+            if isinstance(op, GraphOp) and op not in found:
+                found[op] = None
+                left += [each for each in (op.results if behind else op.operands) if element(each) == f32]
+    return [name for op in found for name in node_names(op.location)]
 
 
 def _declare(main: FuncOp, last: Operation) -> None:

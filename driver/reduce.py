@@ -23,7 +23,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.op import element, shape
 from ..frontend.bound import bind
 from ..frontend.cut import Border, Wiring, count_nodes, graphs_of, save
-from ..frontend.hoist import hoisted
+from ..frontend.hoist import flattened, hoisted
 from ..frontend.inputs import read_inputs as declared_inputs
 from ..frontend.node import Value
 from ..frontend.onnx import import_onnx
@@ -165,6 +165,7 @@ class Search:
 
     def run(self, wiring: Wiring, inputs: Mapping[str, Array], bound: Mapping[str, Array]) -> Candidate:
         """The smallest part. Raises `CommandError` if not even the whole, cut from its file, has the symptom."""
+        wiring = self._flat(wiring, inputs, bound)
         hints = [wiring.numbers[name] for name in self.symptom.nodes if name in wiring.numbers]
         values = record(wiring, inputs, bound, hints, self.args.timeout)
         part = self._smallest(wiring, values, hints)
@@ -176,6 +177,20 @@ class Search:
         best = candidate(wiring, values, part)
         assert best is not None
         return best
+
+    def _flat(self, wiring: Wiring, inputs: Mapping[str, Array], bound: Mapping[str, Array]) -> Wiring:
+        """The wiring with the branches that are taken in place of their If, as long as that has the symptom."""
+        while True:
+            known, _ = _attempt(lambda w=wiring: _imported(w, inputs, bound), self.args.timeout) or ({}, {})
+            proto = flattened(wiring.proto, known)
+            if proto is None:
+                return wiring
+            flat = Wiring(proto, wiring.folder)
+            values = record(flat, inputs, bound, [], self.args.timeout)
+            made = candidate(flat, values, range(len(flat.nodes)))
+            if made is None or not self._is_the_same(made):
+                return wiring
+            wiring = flat
 
     def _smallest(self, wiring: Wiring, values: Values, hints: Sequence[int]) -> Part:
         self.seen = {}

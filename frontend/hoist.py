@@ -1,16 +1,61 @@
 """What is inside of a node's graph, in place of the node: a branch of an If, one step of a Loop or a Scan.
 
-Also the node as it is, with graphs that only return what is recorded.
+Also the node as it is, with graphs that only return what is recorded. `flattened` does it for each If whose condition
+is known, which is what the importer does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .cut import graphs_of, name_nodes
+from .cut import free_names, graphs_of, name_nodes
 from .model_file import Array
+
+
+def flattened(model: onnx.ModelProto, known: Mapping[str, Array]) -> onnx.ModelProto | None:
+    """The model with the branch that is taken in place of each If whose condition is known; None if there is none.
+
+    What the branch holds may be an If again, whose condition `known` does not say yet.
+    """
+    nodes, tensors, changed = list[onnx.NodeProto](), list[onnx.TensorProto](), False
+    taken = {name for node in model.graph.node for name in node.output}
+    taken |= {item.name for item in (*model.graph.input, *model.graph.initializer)}
+    for node in model.graph.node:
+        condition = known.get(node.input[0]) if node.op_type == "If" and node.input else None
+        if condition is None or condition.size != 1:
+            nodes.append(node)
+            continue
+        wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        graph = _distinct(next(a.g for a in node.attribute if a.name == wanted), f"{node.name}:", taken)
+        taken |= {name for inner in graph.node for name in inner.output} | {item.name for item in graph.initializer}
+        nodes += [*graph.node, *_renamed(graph.output, node.output)]
+        tensors += graph.initializer
+        changed = True
+    return _rebuilt(model, nodes, tensors) if changed else None
+
+
+def _distinct(graph: onnx.GraphProto, prefix: str, taken: Collection[str]) -> onnx.GraphProto:
+    """The graph, in which what it defines has names that are not taken."""
+    own = {name for node in graph.node for name in node.output} | {item.name for item in graph.initializer}
+    names = {name: prefix + name for name in own if name in taken}
+    changed = onnx.GraphProto()
+    changed.CopyFrom(graph)
+    if names:
+        _rename(changed, names)
+    return changed
+
+
+def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    """Other names for values, also where graphs inside read them."""
+    for item in (*graph.initializer, *graph.output, *graph.value_info):
+        item.name = names.get(item.name, item.name)
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+        for inner in graphs_of(node):
+            _rename(inner, {name: new for name, new in names.items() if name in free_names(inner)})
 
 
 def hoisted(model: onnx.ModelProto, node: onnx.NodeProto, recorded: Mapping[str, Array]) -> Iterator[onnx.ModelProto]:
@@ -80,11 +125,19 @@ def _with(
     model: onnx.ModelProto, number: int, nodes: Sequence[onnx.NodeProto], tensors: Sequence[onnx.TensorProto]
 ) -> onnx.ModelProto:
     """A copy with other nodes in place of one."""
+    kept = list(model.graph.node)
+    return _rebuilt(model, [*kept[:number], *nodes, *kept[number + 1 :]], tensors)
+
+
+def _rebuilt(
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], tensors: Sequence[onnx.TensorProto]
+) -> onnx.ModelProto:
+    """A copy with other nodes, and more initialisers."""
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
-    kept = list(model.graph.node)
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del changed.graph.node[:]
-    changed.graph.node.extend([*kept[:number], *nodes, *kept[number + 1 :]])
+    changed.graph.node.extend(copies)
     changed.graph.initializer.extend(tensors)
     name_nodes(changed)
     return changed
