@@ -29,6 +29,7 @@ from ..frontend.node import Value
 from ..frontend.onnx import import_onnx
 from .agreement import onnxruntime_run
 from .commands import read_inputs, write_arrays
+from .compilation import options_of, start
 from .constants import constants_of
 from .constants import read as read_constants
 from .errors import CommandError
@@ -54,6 +55,7 @@ def reduce_model(args: argparse.Namespace, progress: Progress) -> Report:
         raise CommandError(f"-o {output}: must end in .onnx (found {output.suffix or 'no suffix'}); write -o FILE.onnx")
     if output.exists() and model.exists() and output.samefile(model):
         raise CommandError(f"-o {output}: is the model itself, which would be lost; name another file")
+    _check_options(args)
     with progress.step("reading the model"):
         wiring = Wiring.read(model)
     arrays, bound = _inputs(wiring, args)
@@ -70,6 +72,16 @@ def reduce_model(args: argparse.Namespace, progress: Progress) -> Report:
     inputs = output.with_suffix(".npz")
     write_arrays(inputs, best.inputs)
     return _report(args, found, wiring, best, output, inputs)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raises the error of a target or an option that no model can be compiled with: the model is not what is wrong."""
+    options_of(args.precision, args.cores, {})
+    info = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "smallest", [info], [result])
+    opset = helper.make_opsetid("", 17)
+    start(helper.make_model(graph, opset_imports=[opset]), target=args.target, cores=args.cores, weights=args.weights)
 
 
 def _report(
@@ -211,7 +223,7 @@ class Search:
     def _is_the_same(self, made: Candidate) -> bool:
         self.tries += 1
         self.progress.detail = f"attempt {self.tries}, {plural(len(made.model.graph.node), 'node')}"
-        model, inputs = self.folder / "part.onnx", self.folder / "part.npz"
+        model, inputs = self.folder / self.args.model.name, self.folder / "inputs.npz"  # messages may name the model
         save(made.model, model)
         write_arrays(inputs, made.inputs)
         given = _given(self.args, model, inputs)

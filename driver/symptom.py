@@ -80,7 +80,7 @@ def _symptoms(args: argparse.Namespace, phase: Phase, names: Sequence[str]) -> l
     try:
         return _compiled(args) if phase == "compile" else _compared(args)
     except Exception as error:  # noqa: BLE001 - errors are what this looks for
-        return _told(error, phase, names)
+        return _told(args, error, phase, names)
 
 
 def _compiled(args: argparse.Namespace) -> list[Symptom]:
@@ -104,17 +104,16 @@ def _compared(args: argparse.Namespace) -> list[Symptom]:
     return []
 
 
-def _told(error: Exception, phase: Phase, names: Sequence[str]) -> list[Symptom]:
+def _told(args: argparse.Namespace, error: Exception, phase: Phase, names: Sequence[str]) -> list[Symptom]:
     """The symptoms of an error: each of its problems is one."""
-    failure = describe(error)
+    failure, names = describe(error), [*names, str(args.model)]
     cause = error.__cause__ if isinstance(error, PipelineError) and error.__cause__ is not None else error
     kind = type(cause).__name__
-    if failure.exit_code == INTERNAL:
-        return [
-            Symptom("fault", phase, f"{kind} in {_function(cause)}", "", failure.problems[0], _named(str(error), names))
-        ]
-    assert failure.exit_code == PROBLEM
     texts = [text.partition("; reproduce with: ")[0] for text in failure.problems]
+    if failure.exit_code == INTERNAL:
+        where = f"{kind} in {_function(cause)}"
+        return [Symptom("fault", phase, where, "", texts[0], _named(str(error), names))]
+    assert failure.exit_code == PROBLEM
     return [Symptom("refused", phase, kind, rule_of(text, names), text, _named(text, names)) for text in texts]
 
 

@@ -250,8 +250,9 @@ def save(model: onnx.ModelProto, path: Path) -> None:
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     try:
         if size > LARGEST:
-            place = f"{path.name}.data"
-            onnx.save(model, path, save_as_external_data=True, location=place)
+            beside = path.with_name(f"{path.name}.data")
+            beside.unlink(missing_ok=True)
+            onnx.save(model, path, save_as_external_data=True, location=beside.name)
         else:
             onnx.save(model, path)
     except OSError as error:

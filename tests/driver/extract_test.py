@@ -16,6 +16,7 @@ from stepwell.driver.cli import main
 from stepwell.driver.compilation import options_of
 from stepwell.driver.extract import Extraction, Part
 from stepwell.driver.inside import Inside
+from stepwell.frontend import cut
 from stepwell.frontend.cut import Wiring
 from stepwell.runtime.target import Target
 
@@ -282,6 +283,19 @@ def test_a_part_takes_what_it_needs_along(extract: Extract) -> None:
     assert code == 0, err
     assert data["inputs"]["names"] == ["positive", "flat"]
     runs_alike(data)
+
+
+def test_large_weights_lie_beside_a_part(extract: Extract, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cut, "LARGEST", 10_000)
+    code, data, err = extract(mlp(), "--from", "Gemm_0:0", "--to", "Gemm_4:0")
+    assert code == 0, err
+    assert Path("part.onnx").stat().st_size < 10_000 < Path("part.onnx.data").stat().st_size
+    onnx.checker.check_model("part.onnx")
+    assert main([*data["command"].split()[1:], "-o", "found.npz", "--verify", "part.onnx", "--quiet"]) == 0
+    with np.load("found.npz") as found, np.load("part.outputs.npz") as expected:
+        assert found["Gemm_4:0"].tobytes() == expected["Gemm_4:0"].tobytes()
+    code, _, err = extract(None, "--from", "Gemm_0:0", "--to", "Gemm_4:0")
+    assert code == 0, err  # over what is there
 
 
 def branching(condition: str) -> onnx.ModelProto:

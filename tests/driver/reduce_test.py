@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from stepwell.driver.symptom import Symptom, rule_of
 from stepwell.frontend import onnx as onnx_import
 from stepwell.passes.fuse import Fuse
 from stepwell.passes.recognise import Recognise
+from stepwell.runtime import target
 
 pytestmark = pytest.mark.xdist_group("device")
 
@@ -146,6 +148,27 @@ def test_nodes_that_fail_together_are_kept_together(
     assert sorted(data["operators"]) == ["Exp", "Neg"]
     assert data["symptom"]["where"] == "PassError"
     assert "a negation stands alone" in fails(capsys, tmp_path, data["command"])
+
+
+def test_a_model_that_is_too_large_is_reduced_to_what_is(
+    reduce: Reduce, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message has the name of the file and a number of bytes, which differ from part to part."""
+    nodes = steps("pre_", "x", 20, {})
+    nodes.append(helper.make_node("Mul", ["pre_value_19", "large"], ["wide"], "Odd_Mul"))
+    nodes += [
+        helper.make_node("ReduceMax", ["wide"], ["narrow"], "Odd_Max", axes=[0], keepdims=0),
+        *steps("post_", "narrow", 20, {}),
+    ]
+    large = numpy_helper.from_array(np.ones((1 << 16, 1, 1), np.float16), "half")
+    nodes.insert(0, helper.make_node("Cast", ["half"], ["large"], "Odd_Cast", to=TensorProto.FLOAT))
+    text = (Path(target.__file__).parent / "targets" / "tiny.toml").read_text(encoding="utf-8")
+    small = tmp_path / "small.toml"
+    small.write_text(re.sub("gm_bytes = .*", "gm_bytes = 1048576", text), encoding="utf-8")
+    data = reduce(model_of(nodes, {"x": [2, 8]}, nodes[-1].output[0], [large]), "--target", str(small))
+    assert "must fit the" in data["symptom"]["text"]
+    assert data["operators"] == ["Mul"]
+    assert "must fit the" in fails(capsys, tmp_path, data["command"])
 
 
 # faults, crashes, hangs
@@ -333,6 +356,9 @@ def test_an_input_without_a_shape_is_told(tmp_path: Path, capsys: pytest.Capture
     [
         (["m.stw"], "m.stw: must be an .onnx model (found .stw); name the model"),
         (["model.onnx", "-o", "model.onnx"], "-o model.onnx: is the model itself, which would be lost"),
+        (["model.onnx", "--target", "tidy"], "tidy"),
+        (["model.onnx", "--target", "tiny", "--cores", "9"], "cores: must be 1 to 1, as tiny has (found 9)"),
+        (["model.onnx", "--const", "y=1"], "y: constants name inputs of the model (found none of this name)"),
         (["model.onnx", "-o", "part.npz"], "-o part.npz: must end in .onnx (found .npz); write -o FILE.onnx"),
     ],
 )
