@@ -332,6 +332,26 @@ def test_a_step_of_a_loop_is_taken_out_of_it(
     assert "Frobnicate is not supported" in fails(capsys, tmp_path, data["command"])
 
 
+def test_a_step_of_a_scan_is_taken_out_of_it(
+    reduce: Reduce, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = [
+        *steps("in_", "slice", 12, {7: FROB}),
+        helper.make_node("Add", ["state", "in_value_11"], ["next"], "Next_0"),
+    ]
+    infos = [INFO("state", TensorProto.FLOAT, [8]), INFO("slice", TensorProto.FLOAT, [8])]
+    body = helper.make_graph(inner, "body", infos, [INFO("next", TensorProto.FLOAT, [8])])
+    nodes = [
+        *steps("pre_", "x", 10, {}),
+        helper.make_node("Scan", ["start", "pre_value_9"], ["scanned"], "Scan_0", num_scan_inputs=1, body=body),
+        *steps("post_", "scanned", 10, {}),
+    ]
+    start = numpy_helper.from_array(np.zeros(8, np.float32), "start")
+    data = reduce(model_of(nodes, {"x": [2, 8]}, nodes[-1].output[0], [start]))
+    assert data["operators"] == ["Frobnicate"]
+    assert "Frobnicate is not supported" in fails(capsys, tmp_path, data["command"])
+
+
 # what is no symptom of a part
 
 
