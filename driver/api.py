@@ -30,6 +30,7 @@ def compile(
     *,
     target: "str | Path | Target" = "edge",
     shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Any] | None = None,
     precision: str = "fp16",
     cores: int | None = None,
     weights: str | Path | None = None,
@@ -42,17 +43,18 @@ def compile(
 ) -> "Artifact":
     """An ONNX model (path, bytes, proto), or a module or IR text (path) of any level, compiled for a target.
 
-    `shapes` gives inputs their sizes; `weights` is the file with the arrays that IR text names; `cores` uses fewer than
-    the target has; `linked` False puts a barrier before each launch; `host` False refuses what the device does not run,
-    instead of leaving it to the CPU; `keep_ir` stores the IR of each stage in the artifact; other options go to the
-    passes that have them. Raises errors of the user that name nodes and say what to do: `CommandError`,
-    `PipelineError`, `TargetError`, and those of the importer.
+    `shapes` gives inputs their sizes; `constants` binds inputs to values (a number for all elements, an array, or the
+    path of an .npy file), and they are inputs no longer; `weights` is the file with the arrays that IR text names;
+    `cores` uses fewer than the target has; `linked` False puts a barrier before each launch; `host` False refuses what
+    the device does not run, instead of leaving it to the CPU; `keep_ir` stores the IR of each stage in the artifact;
+    other options go to the passes that have them. Raises errors of the user that name nodes and say what to do:
+    `CommandError`, `PipelineError`, `TargetError`, and those of the importer.
     """
     from .compilation import compiled_to, link, options_of
 
-    source: dict[str, Any] = {"target": target, "shapes": shapes, "cores": cores, "weights": weights, "host": host}
+    source: dict[str, Any] = {"target": target, "shapes": shapes, "constants": constants, "cores": cores}
     chosen = options_of(precision, cores, options)
-    work = compiled_to("npu", model, chosen, settings, on_stage, keep_ir, **source)
+    work = compiled_to("npu", model, chosen, settings, on_stage, keep_ir, host=host, weights=weights, **source)
     return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores, linked)
 
 
@@ -62,6 +64,7 @@ def lower(
     to: Level,
     target: "str | Path | Target" = "edge",
     shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Any] | None = None,
     precision: str = "fp16",
     cores: int | None = None,
     host: bool = True,
@@ -76,8 +79,8 @@ def lower(
         raise CommandError(
             f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r}); name a stage"
         )
-    source: dict[str, Any] = {"target": target, "shapes": shapes, "cores": cores, "host": host}
-    work = compiled_to(to, model, options_of(precision, cores, options), settings, **source)
+    source: dict[str, Any] = {"target": target, "shapes": shapes, "constants": constants, "cores": cores}
+    work = compiled_to(to, model, options_of(precision, cores, options), settings, host=host, **source)
     return remember(work)
 
 

@@ -66,6 +66,8 @@ def _compile_options(parser: Parser) -> None:
     add("--target", default="edge", metavar="NAME", help="a shipped target or a .toml file (default: edge)")
     add("--no-host", dest="host", action="store_false", help="refuse what the device does not run; name all of it")
     add("--shape", action="append", default=[], type=parse_shape, metavar="INPUT=D0,D1,…", help="the shape of an input")
+    about = "bind an input to a constant: V, V0,V1,… or @FILE.npy; the model has it as an input no longer"
+    add("--const", action="append", default=[], type=parse_const, metavar="INPUT=VALUE", help=about)
     add("--precision", default="fp16", choices=("fp16", "bf16", "fp32"), help="of float edges (default: fp16)")
     add("--cores", type=int, metavar="N", help="use fewer cores than the target has")
     add("--weights", type=Path, metavar="FILE", help="of an .mlir model: the .safetensors file with its weights")
@@ -115,13 +117,40 @@ def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
     parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file")
     _input_options(parser)
     _compile_options(parser)
-    parser.add_argument(
-        "--cosine",
-        type=parse_number,
-        default=0.9995,
-        metavar="C",
-        help="least cosine against onnxruntime (default: 0.9995)",
+    _cosine_option(parser)
+
+
+def _cosine_option(parser: Parser) -> None:
+    about = "least cosine against onnxruntime (default: 0.9995)"
+    parser.add_argument("--cosine", type=parse_number, default=0.9995, metavar="C", help=about)
+
+
+def _add_extract(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = "Cuts a part out of a model, with its inputs as they are inside the whole."
+    parser = _command(commands, "extract", "extract:extract_model", about)
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="an .onnx file")
+    named = "values, or nodes for their"
+    add("--from", dest="starts", action="append", default=[], metavar="A,B,…", help=f"{named} inputs (default: inputs)")
+    add("--to", dest="ends", action="append", default=[], metavar="C,D,…", help=f"{named} outputs (default: outputs)")
+    add("-o", "--output", type=Path, metavar="FILE.onnx", help="default: MODEL-part.onnx; inputs go to FILE.npz")
+    _input_options(parser)
+    _compile_options(parser)
+
+
+def _add_reduce(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = (
+        "Shrinks a model that fails to compile, or departs from onnxruntime, to the smallest part that does the same."
     )
+    parser = _command(commands, "reduce", "reduce:reduce_model", about)
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="an .onnx file")
+    add("-o", "--output", type=Path, metavar="FILE.onnx", help="default: MODEL-reduced.onnx; inputs go to FILE.npz")
+    add("--timeout", type=parse_duration, default=300.0, metavar="S", help="what takes longer hangs (default: 300)")
+    _input_options(parser)
+    parser.set_defaults(random=0)
+    _compile_options(parser)
+    _cosine_option(parser)
 
 
 def _add_inspect(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
@@ -149,6 +178,8 @@ _COMMANDS = {
     "run": _add_run,
     "check": _add_check,
     "compare": _add_compare,
+    "extract": _add_extract,
+    "reduce": _add_reduce,
     "inspect": _add_inspect,
     "targets": _add_targets,
 }
@@ -180,6 +211,14 @@ def parse_divisor(text: str) -> float:
     return value
 
 
+def parse_duration(text: str) -> float:
+    """Seconds, more than 0."""
+    value = parse_number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"must be more than 0 s (found {text!r})")
+    return value
+
+
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     """`x=1,3,48,320`; `x=` is a scalar."""
     name, equals, sizes = text.rpartition("=")
@@ -187,6 +226,16 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not equals or not name or not all(part.isdecimal() for part in parts):
         raise argparse.ArgumentTypeError(f"must be INPUT=D0,D1,… in whole numbers (found {text!r})")
     return name, tuple(int(part) for part in parts)
+
+
+def parse_const(text: str) -> tuple[str, str]:
+    """`sr=16000`, as name and text."""
+    from .constants import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,6 +19,7 @@ from ..runtime.plan import Tensor
 from ..runtime.problem import Kind
 from . import inputs as files
 from .agreement import Agreement, Array, agree_all, onnxruntime_run
+from .constants import arrays_of, constants_of
 from .errors import PROBLEM, CommandError
 from .inputs import Pixels, Wanted
 from .progress import Progress
@@ -99,6 +100,7 @@ def compile_onnx(
             model,
             target=args.target,
             shapes=shapes_of(args),
+            constants=constants_of(args),
             precision=args.precision,
             cores=args.cores,
             weights=args.weights,
@@ -141,7 +143,7 @@ def run_model(args: argparse.Namespace, progress: Progress) -> Report:
     announce_compilation(progress)
     with progress.step(f"running on the emulated {artifact.target.name}"):
         outputs = model.run(arrays, seed=args.seed, on_launch=progress.at)
-    agreements = _verify(args.verify, arrays, outputs, progress) if args.verify else None
+    agreements = _verify(args, artifact, arrays, outputs, progress) if args.verify else None
     if args.output:
         write_arrays(args.output, outputs)
     with progress.step("timing"):
@@ -182,7 +184,7 @@ def _check_settled(args: argparse.Namespace, artifact: Artifact) -> None:
     if args.cores not in (None, artifact.cores or artifact.target.cores):
         late.append(f"--cores {args.cores}")
     late += ["--no-host"] * (not args.host)
-    late += ["--shape"] * bool(args.shape) + ["--weights"] * (args.weights is not None)
+    late += ["--shape"] * bool(args.shape) + ["--const"] * bool(args.const) + ["--weights"] * (args.weights is not None)
     if late:
         rule = f"{args.model}: is compiled already, with options for {artifact.target.name}"
         raise CommandError(f"{rule} (found {', '.join(late)}); give these options to stepwell compile")
@@ -230,6 +232,9 @@ def read_inputs(args: argparse.Namespace, tensors: Sequence[Tensor]) -> dict[str
     """The arrays for inputs, from files and from `--random`. Raises one `CommandError` for all that are missing."""
     wanted = {tensor.name: Wanted(tensor.border_dtype, tensor.shape) for tensor in tensors}
     found = files.read(args.input, wanted, Pixels(args.mean, args.std, args.bgr))
+    if both := [name for name, _ in args.const if name in found]:
+        rule = "is a constant or an input (found both in --const and in a file of --input)"
+        raise CommandError(*(f"{name}: {rule}; leave one of them out" for name in both))
     missing = {name: spec for name, spec in wanted.items() if name not in found}
     if args.random is not None:
         return files.random(missing, args.random) | found
@@ -244,15 +249,22 @@ def _missing(name: str, spec: Wanted) -> str:
 
 
 def _verify(
-    path: Path, arrays: Mapping[str, Array], outputs: Mapping[str, Array], progress: Progress
+    args: argparse.Namespace,
+    artifact: Artifact,
+    arrays: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    progress: Progress,
 ) -> list[Agreement]:
+    path: Path = args.verify
     if not path.is_file():
         raise CommandError(f"--verify {path}: is a file (found none); name the .onnx model", kind=Kind.FILE)
     with progress.step("running onnxruntime"):
         from ..frontend.model_file import read_model
 
         # by its path, for a model with weights in other files
-        reference = onnxruntime_run(read_model(path)[0], arrays, path=path)
+        proto, _ = read_model(path, mapped=True)
+        bound = arrays_of(artifact, proto.graph, constants_of(args))
+        reference = onnxruntime_run(proto, {**arrays, **bound}, path=path)
     if reference.keys() != outputs.keys():
         found, expected = ", ".join(reference), ", ".join(outputs)
         raise CommandError(f"--verify {path}: must have the outputs {expected} (found {found}); name the same model")

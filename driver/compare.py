@@ -11,7 +11,7 @@ Where an output departs from onnxruntime's, the first op is named whose value is
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -37,6 +37,7 @@ from ..runtime.problem import Kind
 from .agreement import Agreement, agree, onnxruntime_run
 from .commands import announce_compilation, read_inputs, shapes_of
 from .compilation import Compilation, advance, inputs_of, link, main_of, options_of, start
+from .constants import constants_of
 from .errors import PROBLEM, CommandError
 from .progress import Progress
 from .report import OK, Report, names, table
@@ -57,6 +58,8 @@ class Departure:
     op: str
     nodes: tuple[str, ...]
     found: str
+    measure: float = 1.0
+    """1 − cosine, or 1 where bits differ."""
 
     def __str__(self) -> str:
         return f"{self.op} of {names(self.nodes)}: {self.found}"
@@ -116,9 +119,15 @@ def _text(stages: Sequence[Stage], departed: Stage | None) -> str:
 
 
 def run_stages(args: argparse.Namespace, progress: Progress) -> list[Stage]:
+    """All stages."""
+    return list(stages_of(args, progress))
+
+
+def stages_of(args: argparse.Namespace, progress: Progress) -> Iterator[Stage]:
     """The stages in order, each against its reference."""
     run = _Comparison(args, progress)
-    return [run.imported(), run.graph(), run.tile(), run.npu()]
+    for stage in (run.imported, run.graph, run.tile, run.npu):
+        yield stage()
 
 
 class _Comparison:
@@ -130,13 +139,21 @@ class _Comparison:
         with progress.step("importing"):
             self.proto, folder = read_model(args.model)
             model = self.proto if name_nodes(self.proto) else args.model
-            self.work = start(model, target=args.target, shapes=shapes_of(args), cores=args.cores, host=args.host)
+            self.work = start(
+                model,
+                target=args.target,
+                shapes=shapes_of(args),
+                constants=constants_of(args),
+                cores=args.cores,
+                host=args.host,
+            )
         self.options = options_of(args.precision, args.cores, {})
         self.inputs = read_inputs(args, inputs_of(self.work))
         with progress.step("running onnxruntime"):
             complete = with_all_values(self.proto)
             load_external_data_for_model(complete, str(folder))
-            self.every = onnxruntime_run(complete, self.inputs)
+            bound = {name: constant.value for name, constant in self.work.origin.constants.items()}
+            self.every = onnxruntime_run(complete, self.inputs | bound)
         self.by_node = {node.name: self.every[node.output[0]] for node in self.proto.graph.node if node.output[0]}
         self.expected: list[list[Array]] = []
         """Results of each launch at the graph stage."""
@@ -209,7 +226,8 @@ class _Comparison:
         if not wrong:
             return stage
         found = f"cosine {wrong[0].cosine:.6f} with onnxruntime, {self.args.cosine} expected"
-        return replace(stage, departure=first or Departure(f"output {wrong[0].name}", (), found))
+        other = Departure(f"output {wrong[0].name}", (), found, 1 - wrong[0].cosine)
+        return replace(stage, departure=first or other)
 
     def _stage(self, name: str, results: Sequence[Array], checked: int, departure: Departure | None) -> Stage:
         names_of_outputs = [output.name for output in self.proto.graph.output]
@@ -263,7 +281,8 @@ def first_departing(
             continue
         compared += 1
         if max(known) < least and first is None:
-            first = Departure(op, nodes, f"cosine {max(known):.6f} with onnxruntime, {least} expected")
+            found = f"cosine {max(known):.6f} with onnxruntime, {least} expected"
+            first = Departure(op, nodes, found, 1 - max(known))
     return compared, first
 
 

@@ -19,6 +19,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.host import HostOp, host_type, is_host
 from ..dialects.graph.op import element, shape
 from ..dialects.weights import WeightStore
+from ..frontend.bound import bind
 from ..frontend.model_file import read_model
 from ..frontend.onnx import import_onnx
 from ..frontend.problems import ImportProblems
@@ -30,6 +31,8 @@ from ..runtime.plan import Kernel, Metadata, Tensor
 from ..runtime.problem import Kind
 from ..runtime.target import Target
 from . import pipeline
+from .constants import Constant, option, recorded
+from .constants import read as read_constants
 from .errors import CommandError
 from .passmanager import DEFAULT, Settings, Timing
 from .verify import IRError, verify
@@ -52,6 +55,8 @@ class Origin:
     name: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the ONNX file."""
+    constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
+    """Inputs that became constants, with their arrays."""
     done: str = "import"
     """The last stage that the module has passed."""
 
@@ -97,6 +102,7 @@ def start(
     *,
     target: str | Path | Target = "edge",
     shapes: Shapes | None = None,
+    constants: Mapping[str, Any] | None = None,
     cores: int | None = None,
     weights: str | Path | None = None,
     host: bool = True,
@@ -104,8 +110,8 @@ def start(
 ) -> Compilation:
     """The model as a module of the graph dialect; a module, or IR text (a path to `.mlir`), where it stands.
 
-    `weights` is the file with the arrays that IR text names; without `host`, nothing is left to the CPU;
-    the nodes that `leave` names are, each with a reason.
+    `weights` is the file with the arrays that IR text names; `constants` binds inputs of an ONNX model; without `host`,
+    nothing is left to the CPU; the nodes that `leave` names are, each with a reason.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -115,6 +121,10 @@ def start(
             f"cores: must be 1 to {chip.cores}, as {chip.name} has (found {cores}); take fewer, or another target"
         )
     place = chip.name if isinstance(target, Target) else str(target)
+    is_ir = isinstance(model, ModuleOp) or (isinstance(model, str | Path) and Path(model).suffix == ".mlir")
+    if constants and is_ir:
+        rule = f"constants: bind inputs of an ONNX model (found {', '.join(constants)} for IR)"
+        raise CommandError(f"{rule}; bind them where the ONNX model is imported")
     if isinstance(model, ModuleOp):
         work = _continued(model, place)
     elif isinstance(model, str | Path) and Path(model).suffix == ".mlir":
@@ -122,7 +132,8 @@ def start(
     else:
         if weights is not None:
             raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
-        work = _imported(model, _whole(shapes or {}), place, host, leave or {})
+        given = _Given(_whole(shapes or {}), read_constants(constants or {}), host, leave or {})
+        work = _imported(model, given, place)
         _check_inputs(work, chip)
     work.ctx.target = chip
     return work
@@ -147,36 +158,63 @@ def _whole(shapes: Shapes) -> Shapes:
         ) from None
 
 
-def _imported(
-    model: "str | Path | bytes | ModelProto", shapes: Shapes, target: str, host: bool, leave: Mapping[str, str]
-) -> Compilation:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the user says about an ONNX model."""
+
+    shapes: Shapes
+    constants: Mapping[str, Constant]
+    host: bool
+    leave: Mapping[str, str]
+
+    def arguments(self, folder: Path | None) -> dict[str, Any]:
+        """For `import_onnx`."""
+        constants = {name: constant.value for name, constant in self.constants.items()}
+        given = {"shapes": self.shapes, "constants": constants, "host": self.host, "leave": self.leave}
+        return {**given, "folder": folder}
+
+    def options(self) -> list[str]:
+        """The same on the command line."""
+        sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in self.shapes.items()]
+        bound = [option(name, constant.text) for name, constant in self.constants.items()]
+        return [*sizes, *bound, *([] if self.host else ["--no-host"])]
+
+
+def _imported(model: "str | Path | bytes | ModelProto", given: "_Given", target: str) -> Compilation:
     ctx = CompileContext()
     source = Path(model) if isinstance(model, str) else model
     proto, folder = read_model(source, mapped=True)
+    arguments = given.arguments(folder)
     try:
-        module, weights = import_onnx(proto, shapes=shapes, folder=folder, host=host, leave=leave)
+        module, weights = import_onnx(proto, **arguments)
     except ImportProblems as error:
-        raise error if host else _all_problems(error, proto, shapes, folder) from None
+        raise error if given.host else _all_problems(error, proto, arguments) from None
     ctx.weights.update(weights)
     file = str(source) if isinstance(source, Path) else "MODEL.onnx"
-    sizes = [f"--shape {quote(name + '=' + ','.join(map(str, extents)))}" for name, extents in shapes.items()]
-    command = " ".join(
-        ["stepwell-opt", quote(file), *sizes, *([] if host else ["--no-host"]), "--target", quote(target)]
-    )
+    command = " ".join(["stepwell-opt", quote(file), *given.options(), "--target", quote(target)])
     name = source.stem if isinstance(source, Path) else proto.graph.name
-    return Compilation(module, Origin(ctx, command, shapes, name, {e.key: e.value for e in proto.metadata_props}))
+    arrays, _ = bind(proto.graph, arguments["constants"], given.shapes)
+    kept = {name: Constant(array, given.constants[name].text) for name, array in arrays.items()}
+    notes = {entry.key: entry.value for entry in proto.metadata_props}
+    return Compilation(module, Origin(ctx, command, given.shapes, name, notes, kept))
 
 
-def _all_problems(error: ImportProblems, proto: "ModelProto", shapes: Shapes, folder: Path | None) -> ImportProblems:
+def _all_problems(error: ImportProblems, proto: "ModelProto", arguments: Mapping[str, Any]) -> ImportProblems:
     """The problems of a model without the CPU; with it, an import also sees what hangs on the nodes that have one."""
     try:
-        module, _ = import_onnx(proto, shapes=shapes, folder=folder, host=True)
+        everything: dict[str, Any] = {**arguments, "host": True}
+        module, _ = import_onnx(proto, **everything)
     except ImportProblems:
         return error
     nodes = [node for op in module.walk() if isinstance(op, HostOp) for node in op.host_nodes()]
     known = {problem.partition(":")[0] for problem in error.problems}
-    more = [f"{node.name}: {node.reason}; leave out --no-host" for node in nodes if node.name not in known]
+    more = [f"{node.name}: {_found(node.reason)}; leave out --no-host" for node in nodes if node.name not in known]
     return ImportProblems([*error.problems, *more])
+
+
+def _found(reason: str) -> str:
+    """A reason in the form of an error."""
+    return reason if "(found " in reason else f"the device must run every node (found {reason})"
 
 
 def _parsed(source: Path, target: str, weights: str | Path | None) -> Compilation:
@@ -335,7 +373,7 @@ def link(work: Compilation, options: Mapping[str, str], cores: int | None, linke
         work.target,
         cores or work.target.cores,
         _binding(origin.shapes),
-        Metadata(origin.name, options, origin.metadata),
+        Metadata(origin.name, {**options, **recorded(origin.constants)}, origin.metadata),
         linked,
     )
     if artifact.nbytes > work.target.gm_bytes:

@@ -67,10 +67,7 @@ def _read(argument: str, wanted: Mapping[str, Wanted], pixels: Pixels) -> dict[s
     if not equals:
         raise CommandError(f"--input {argument}: must say which input the file is for (found no name); write x={path}")
     if path.suffix == ".npy":
-        arrays = _numpy(path)
-        if "" not in arrays:
-            raise CommandError(f"{path}: must be one array (found an archive of {len(arrays)}); rename it to .npz")
-        return {name: arrays[""]}
+        return {name: read_npy(path)}
     if path.suffix.lower() != ".png":
         raise CommandError(
             f"--input {argument}: must be .npy, .npz or .png (found {path.suffix or 'no suffix'}); convert it"
@@ -96,6 +93,16 @@ def _numpy(path: Path) -> dict[str, Array]:
         raise CommandError(
             f"{path}: can be read as numpy arrays (found {error}); write it with numpy.save or savez"
         ) from None
+
+
+def read_npy(path: Path) -> Array:
+    """The one array of a file. Raises `CommandError`."""
+    if not path.is_file():
+        raise CommandError(f"{path}: must be an .npy file (found none there); write it with numpy.save")
+    arrays = _numpy(path)
+    if "" not in arrays:
+        raise CommandError(f"{path}: must be one array (found an archive of {len(arrays)}); rename it to .npz")
+    return arrays[""]
 
 
 def _member(arrays: Mapping[str, Array], name: str, path: Path) -> Array:

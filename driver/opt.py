@@ -172,6 +172,7 @@ class OptMain(xDSLOptMain):
         add("--target", dest="chip", metavar="NAME", help="a shipped target or a .toml file")
         add("--shape", action="append", default=[], metavar="INPUT=D0,D1,…", help="the shape of a model's input")
         add("--no-host", dest="host", action="store_false", help="refuse what the device does not run")
+        add("--const", action="append", default=[], metavar="INPUT=VALUE", help="bind a model's input to a constant")
         add("--weights", metavar="FILE", help="a .safetensors file with the weights of an .mlir input")
         add("--weights-out", metavar="FILE", help="write the weights that the result uses here")
         add("--notes", action="store_true", help="print what almost matched, and why not, to standard error")
@@ -241,9 +242,13 @@ class OptMain(xDSLOptMain):
 
     def _import_model(self) -> ModuleOp:
         from ..frontend.onnx import import_onnx
+        from .constants import given, read
 
         shapes = parse_shapes(self.args.shape)
-        module, weights = import_onnx(Path(self.args.input_file), shapes=shapes, host=self.args.host)
+        bound = read(given([parse_const(text) for text in self.args.const]))
+        constants = {name: constant.value for name, constant in bound.items()}
+        source = Path(self.args.input_file)
+        module, weights = import_onnx(source, shapes=shapes, constants=constants, host=self.args.host)
         self.ctx.weights.update(weights)
         return module
 
@@ -288,6 +293,7 @@ class OptMain(xDSLOptMain):
         """The command line up to the passes."""
         parts = ["stepwell-opt", self.get_input_name() if self.args.input_file else "-"]
         parts += [f"--shape {shape}" for shape in self.args.shape]
+        parts += [f"--const {quote(text)}" for text in self.args.const]
         parts += [] if self.args.host else ["--no-host"]
         parts += [
             f"--{name} {quote(value)}"
@@ -374,6 +380,16 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
             raise UsageError(f"--shape {name}: is given once (found it again); leave out the others")
         found[name] = size
     return found
+
+
+def parse_const(text: str) -> tuple[str, str]:
+    """`sr=16000`. Raises `UsageError`."""
+    from .constants import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"--const: {error}") from None
 
 
 def list_passes() -> str:

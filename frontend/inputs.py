@@ -1,7 +1,7 @@
 """The shapes of a model's inputs: those that the file states, completed by the caller."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -43,9 +43,9 @@ class Input:
 
 
 def read_inputs(
-    graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]], host: bool = False
+    graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]], bound: Collection[str] = (), host: bool = False
 ) -> tuple[list[Input], list[Problem]]:
-    """The inputs that are no initialisers, and what is wrong with them or with `shapes`.
+    """The inputs that are no initialisers and not `bound`, and what is wrong with them or with `shapes`.
 
     `host`: types that the device does not have are those of the CPU.
     """
@@ -66,7 +66,7 @@ def read_inputs(
         if count > 1
     ]
     inputs = list[Input]()
-    for info in infos:
+    for info in (info for info in infos if info.name not in bound):
         found = read_input(info, shapes.get(info.name), host)
         if isinstance(found, Input):
             inputs.append(found)
@@ -92,14 +92,14 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bo
         found = next((name for name, number in numbers if number == kind.elem_type), f"type {kind.elem_type}")
         rule = f"{info.name}: inputs hold f32, f16, bf16, integers or truth values"
         return Problem(f"{rule} (found {found}); convert the model", Kind.DTYPE)
-    dims = [_extent(dim) for dim in kind.shape.dim]
-    if not kind.HasField("shape"):
+    dims = declared_extents(info)
+    if dims is None:
         if wanted is None:
             rule = f"{info.name}: an input has a shape (found none in the model)"
             advice = f'give shapes={{"{info.name}": […]}}, or --shape {info.name}=D0,D1,…, with numbers'
             return Problem(f"{rule}; {advice}", Kind.SHAPE)
         dims = ["?"] * len(wanted)
-    problem = _misfit(info.name, dims, wanted)
+    problem = misfit(info.name, dims, wanted)
     if problem:
         return Problem(problem, Kind.SHAPE)
     found = tuple(wanted if wanted is not None else [d for d in dims if isinstance(d, int)])
@@ -110,6 +110,12 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bo
     return Input(info.name, found, element, HostType(type_text(info.type), found) if element is None else None)
 
 
+def declared_extents(info: onnx.ValueInfoProto) -> list[int | str] | None:
+    """The extents of a tensor, names where they are dynamic; None if it has no shape."""
+    kind = info.type.tensor_type
+    return [_extent(dim) for dim in kind.shape.dim] if kind.HasField("shape") else None
+
+
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:
     """A number, or the name of a dynamic extent; 0, −1 and the like are dynamic too."""
     if dim.WhichOneof("value") == "dim_value":
@@ -117,7 +123,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:
     return dim.dim_param or "?"
 
 
-def _misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) -> str | None:
+def misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) -> str | None:
     """What is wrong with the shape of an input, the first axis of it."""
     form = ", ".join(str(dim) if isinstance(dim, int) else f"<{dim}>" for dim in dims)
     advice = f'give shapes={{"{name}": [{form}]}}, or --shape {name}={form.replace(", ", ",")}, with numbers'

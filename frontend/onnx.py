@@ -30,6 +30,7 @@ from ..dialects.graph.op import BORDER, GraphOp, InferError, ShapeError, element
 from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
+from .bound import bind
 from .builder import GraphBuilder
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
@@ -87,25 +88,31 @@ def import_onnx(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     folder: Path | None = None,
+    constants: Mapping[str, Any] | None = None,
     host: bool = False,
     leave: Mapping[str, str] | None = None,
+    values: "dict[str, Value | None] | None" = None,
 ) -> tuple[ModuleOp, WeightStore]:
     """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
 
     `shapes` gives the extents of the inputs that the model leaves open, `folder` the place of the external data of a
-    model that is no path. With `host`, nodes that the device does not run are left to the CPU;
-    so are those that `leave` names, each with a reason.
+    model that is no path, `constants` the inputs that become constants. With `host`, nodes that the device does not run
+    are left to the CPU; so are those that `leave` names, each with a reason. `values` receives what each value of the
+    graph became, also when problems are raised: an array if it is known, None behind a problem.
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
     if model.functions:
         model = inline_local_functions(model)
-    inputs, problems = read_inputs(model.graph, shapes or {}, host)
+    known, unbound = bind(model.graph, constants or {}, shapes or {})
+    inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
     nodes, cycles = in_order(model.graph.node)
+    problems = [*(Problem(line, Kind.COMMAND) for line in unbound), *problems]
     problems += [*file_problems(model), *cycles, *_border_problems(model.graph)]
     if problems:
         raise ImportProblems(problems)
-    run = _Import(model, folder, Hosting(model) if host else None, leave or {})
+    run = _Import(model, folder, Hosting(model) if host else None, leave or {}, {} if values is None else values)
+    run.add_known(known)
     for item in inputs:
         run.add_input(item)
     for proto in nodes:
@@ -145,7 +152,12 @@ class _Import:
     """The state of one import: values by name, and the problems so far."""
 
     def __init__(
-        self, model: onnx.ModelProto, folder: Path | None, hosting: Hosting | None, leave: Mapping[str, str]
+        self,
+        model: onnx.ModelProto,
+        folder: Path | None,
+        hosting: Hosting | None,
+        leave: Mapping[str, str],
+        values: dict[str, Value | None],
     ) -> None:
         self.builder = hosting.builder if hosting else GraphBuilder()
         self._hosting = hosting
@@ -153,7 +165,7 @@ class _Import:
         self.problems: list[str] = []
         self._folder = folder
         self._opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
-        self._values: dict[str, Value | None] = {}
+        self._values = values
         """None stands for a value whose node has a problem: what depends on it is not checked further."""
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
         self._tags: dict[SSAValue, np.dtype[Any]] = {}
@@ -179,6 +191,10 @@ class _Import:
             self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
         if kind in (i16, u16):
             self._tags[inner] = NUMPY[kind]
+
+    def add_known(self, constants: Mapping[str, Array]) -> None:
+        """Inputs that are bound."""
+        self._values |= constants
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
         """The results; integers of the border get their type right before them."""
