@@ -41,9 +41,15 @@ class Agreement:
         return f"{self.name}: cosine {self.cosine:.6f}, {relation}, same top-1 in {self.top1:.1%} of rows"
 
 
-def agree(name: str, found: Array, reference: Array) -> Agreement:
+def agree(name: str, found: Any, reference: Any) -> Agreement:
     """Compares two arrays of one shape: the finite values, if NaNs and infinities are the same at the same places;
-    otherwise the cosine is 0. Equal arrays, zeros among them, have cosine 1."""
+    otherwise the cosine is 0. Equal arrays, zeros among them, have cosine 1.
+
+    Of other values, and arrays of other shapes, the cosine is 1 if they are the same and 0 if they differ.
+    """
+    if not (_is_numbers(found) and _is_numbers(reference) and found.shape == reference.shape):
+        equal = same(found, reference)
+        return Agreement(name, float(equal), 0.0 if equal else float("inf"), 0.0, float(equal))
     a, b = found.astype(np.float64).reshape(-1), reference.astype(np.float64).reshape(-1)
     finite = np.isfinite(a) & np.isfinite(b)
     odd = bool(np.array_equal(a[~finite], b[~finite], equal_nan=True))
@@ -54,13 +60,29 @@ def agree(name: str, found: Array, reference: Array) -> Agreement:
     return Agreement(name, cosine, error, float(np.abs(b).max(initial=0.0)), _top1(found, reference))
 
 
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biufV"
+
+
+def same(found: Any, reference: Any) -> bool:
+    """Whether two values are the same: arrays by type, shape and bits, texts by what they say, lists item by item."""
+    if isinstance(found, np.ndarray) and isinstance(reference, np.ndarray):
+        if found.dtype.kind in "OUS" and reference.dtype.kind in "OUS":
+            return found.shape == reference.shape and found.tolist() == reference.tolist()
+        return (found.dtype, found.shape, found.tobytes()) == (reference.dtype, reference.shape, reference.tobytes())
+    if isinstance(found, list | tuple) and isinstance(reference, list | tuple):
+        pairs: list[tuple[Any, Any]] = list(zip(found, reference, strict=False))
+        return len(found) == len(reference) and all(same(one, other) for one, other in pairs)
+    return type(found) is type(reference) and found == reference
+
+
 def _top1(found: Array, reference: Array) -> float:
     if not found.ndim or not found.size:
         return 1.0
     return float((found.argmax(-1) == reference.argmax(-1)).mean())
 
 
-def agree_all(found: Mapping[str, Array], reference: Mapping[str, Array]) -> list[Agreement]:
+def agree_all(found: Mapping[str, Any], reference: Mapping[str, Any]) -> list[Agreement]:
     """Every output."""
     return [agree(name, found[name], array) for name, array in reference.items()]
 
@@ -71,7 +93,7 @@ def onnxruntime_run(
     outputs: Sequence[str] | None = None,
     threads: int = 1,
     path: Path | None = None,
-) -> dict[str, Array]:
+) -> dict[str, Any]:
     """What onnxruntime computes; `outputs` may name any values of the graph, which must be graph outputs of `model`.
 
     `path` is where the model lies, if the file is to be read again, with its external data. Raises `CommandError` for a
@@ -92,4 +114,4 @@ def onnxruntime_run(
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         rule = f"{where}: onnxruntime, the reference, runs it (found {text[:300]})"
         raise CommandError(f"{rule}; check the model with onnx.checker") from None
-    return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}
+    return dict(zip(names, found, strict=True))

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from ..runtime.artifact import Artifact, ArtifactError, load
+from ..runtime.cpu import HostPart
 from ..runtime.model import Model
 from ..runtime.plan import Tensor
 from ..runtime.problem import Kind
@@ -59,9 +60,9 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
         "arena_bytes": arena,
         "weight_bytes": weights,
         "cpu_seconds": cpu,
-        "host": host_data(artifact),
+        "host": host_data(artifact.host),
     }
-    parts = host_lines(artifact)
+    parts = host_lines(artifact.host)
     text = (
         f"{path}: {size(path.stat().st_size)} for {artifact.target.name}, {args.precision}; {cpu:.1f} s of CPU\n"
         f"  {plural(len(artifact.kernels), 'kernel')}, {plural(launches, 'launch')}; "
@@ -193,8 +194,9 @@ def _check_settled(args: argparse.Namespace, artifact: Artifact) -> None:
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     """An .npz file, in whole or not at all. Raises `CommandError`."""
     content = BytesIO()
+    stored = {name: _storable(path, name, array) for name, array in arrays.items()}
     with ZipFile(content, "w") as archive:
-        for name, array in arrays.items():
+        for name, array in stored.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -205,6 +207,21 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
         raise CommandError(_unwritable(path, error)) from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _storable(path: Path, name: str, value: Any) -> Array:
+    """An array that needs no pickle: texts get a width in common. Raises `CommandError`."""
+    if not isinstance(value, np.ndarray | np.generic):
+        rule = f"{path}: an .npz file holds arrays (found {name}, a {type(value).__name__})"
+        raise CommandError(f"{rule}; run the model from Python for this output")
+    array = np.asanyarray(value)
+    if array.dtype != np.object_:
+        return array
+    texts = array.astype(np.str_)
+    if texts.tolist() != array.tolist():
+        rule = f"{path}: an .npz file holds texts without zeros at their ends (found some in {name})"
+        raise CommandError(f"{rule}; run the model from Python for this output")
+    return texts
 
 
 def _check_replaceable(path: Path) -> None:
@@ -289,7 +306,7 @@ def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
         "cube_utilisation": profile.cube_utilisation,
         "port_utilisation": profile.port_utilisation,
         "launches": len(profile.launches),
-        "host": host_data(model.artifact),
+        "host": host_data(model.artifact.host),
         "host_share": profile.host_share,
         "nodes": [{"nodes": nodes, "cycles": cycles} for nodes, cycles in profile.by_node().items()],
         "overflow": [
@@ -316,7 +333,7 @@ def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
     if agreements is not None:
         lines += ["", "against onnxruntime:"]
         lines += [f"  {'' if agreement.holds else 'DEPARTS '}{agreement}" for agreement in agreements]
-    lines += ["", time_line(model), *host_lines(model.artifact, profile.host_share), overflow_line(model)]
+    lines += ["", time_line(model), *host_lines(model.artifact.host, profile.host_share), overflow_line(model)]
     if with_nodes:
         by_node = list(profile.by_node().items())
         rows = [
@@ -328,23 +345,22 @@ def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
     return "\n".join(lines)
 
 
-def host_data(artifact: Artifact) -> list[list[dict[str, str]]]:
+def host_data(parts: Sequence[HostPart]) -> list[list[dict[str, str]]]:
     """The nodes of each part on the CPU."""
     return [
-        [{"name": node.name, "operator": node.operator, "reason": node.reason} for node in part.nodes]
-        for part in artifact.host
+        [{"name": node.name, "operator": node.operator, "reason": node.reason} for node in part.nodes] for part in parts
     ]
 
 
-def host_lines(artifact: Artifact, share: float | None = None) -> list[str]:
+def host_lines(parts: Sequence[HostPart], share: float | None = None) -> list[str]:
     """What runs on the CPU, and why; nothing if the device does all."""
-    nodes = [node for part in artifact.host for node in part.nodes]
+    nodes = [node for part in parts for node in part.nodes]
     if not nodes:
         return []
     time = "" if share is None else f", {share:.1%} of the time"
     listed = [f"  {node.name} ({node.operator}): {node.reason}" for node in nodes[:_MOST_NODES]]
     rest = [f"  and {len(nodes) - _MOST_NODES} more; all with --json"] if len(nodes) > _MOST_NODES else []
-    return [f"{plural(len(nodes), 'node')} on the CPU, in {plural(len(artifact.host), 'part')}{time}:", *listed, *rest]
+    return [f"{plural(len(nodes), 'node')} on the CPU, in {plural(len(parts), 'part')}{time}:", *listed, *rest]
 
 
 def time_line(model: Model) -> str:

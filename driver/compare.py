@@ -32,13 +32,25 @@ from ..dialects.graph.structure import LaunchOp
 from ..frontend.model_file import read_model
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
+from ..runtime.cpu import HostPart
 from ..runtime.plan import TensorRef
 from ..runtime.problem import Kind
 from .agreement import Agreement, agree, onnxruntime_run
-from .commands import announce_compilation, read_inputs, shapes_of
-from .compilation import Compilation, advance, inputs_of, link, main_of, options_of, start
+from .commands import announce_compilation, host_data, host_lines, read_inputs, shapes_of
+from .compilation import (
+    Compilation,
+    advance,
+    inputs_of,
+    link,
+    main_of,
+    more_to_leave,
+    on_the_cpu,
+    options_of,
+    start,
+)
 from .constants import constants_of
 from .errors import PROBLEM, CommandError
+from .passmanager import PipelineError
 from .progress import Progress
 from .report import OK, Report, names, table
 
@@ -73,6 +85,8 @@ class Stage:
     outputs: tuple[Agreement, ...]
     checked: int
     departure: Departure | None
+    host: tuple[HostPart, ...] = ()
+    """What ran on the CPU, at the last stage."""
 
 
 def compare_model(args: argparse.Namespace, progress: Progress) -> Report:
@@ -83,6 +97,7 @@ def compare_model(args: argparse.Namespace, progress: Progress) -> Report:
     if args.model.suffix in (".stw", ".mlir"):
         raise CommandError(f"{args.model}: must be an .onnx model (found {args.model.suffix}); name the model")
     stages = run_stages(args, progress)
+    parts = stages[-1].host
     departed = next((stage for stage in stages if stage.departure is not None), None)
     data = {
         "model": str(args.model),
@@ -96,8 +111,9 @@ def compare_model(args: argparse.Namespace, progress: Progress) -> Report:
             for stage in stages
         ],
         "departs": departed.name if departed else None,
+        "host": host_data(parts),
     }
-    return Report(data, _text(stages, departed), PROBLEM if departed else OK)
+    return Report(data, "\n".join([_text(stages, departed), *host_lines(parts)]), PROBLEM if departed else OK)
 
 
 def _departure_data(departure: Departure) -> dict[str, Any]:
@@ -120,20 +136,29 @@ def _text(stages: Sequence[Stage], departed: Stage | None) -> str:
 
 def run_stages(args: argparse.Namespace, progress: Progress) -> list[Stage]:
     """All stages."""
-    return list(stages_of(args, progress))
+    return list({stage.name: stage for stage in stages_of(args, progress)}.values())
 
 
 def stages_of(args: argparse.Namespace, progress: Progress) -> Iterator[Stage]:
-    """The stages in order, each against its reference."""
-    run = _Comparison(args, progress)
-    for stage in (run.imported, run.graph, run.tile, run.npu):
-        yield stage()
+    """The stages in order, each against its reference.
+
+    They begin anew where a node turns out to have no kernel for the target, with that node on the CPU.
+    """
+    leave: Mapping[str, str] = {}
+    while True:
+        run = _Comparison(args, progress, leave)
+        try:
+            for stage in (run.imported, run.graph, run.tile, run.npu):
+                yield stage()
+            return
+        except PipelineError as error:
+            leave = more_to_leave(run.work, error)
 
 
 class _Comparison:
     """One model on its way down, with the values that it is compared with."""
 
-    def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
+    def __init__(self, args: argparse.Namespace, progress: Progress, leave: Mapping[str, str]) -> None:
         self.args = args
         self.progress = progress
         with progress.step("importing"):
@@ -146,6 +171,7 @@ class _Comparison:
                 constants=constants_of(args),
                 cores=args.cores,
                 host=args.host,
+                leave=leave,
             )
         self.options = options_of(args.precision, args.cores, {})
         self.inputs = read_inputs(args, inputs_of(self.work))
@@ -187,7 +213,8 @@ class _Comparison:
                 bits.check(found)
                 return found
 
-            results = evaluate(work.module, self._arguments(), work.ctx.weights, launch=launch)
+            with on_the_cpu():
+                results = evaluate(work.module, self._arguments(), work.ctx.weights, launch=launch)
         return self._stage("tile", results, bits.checked, bits.departure)
 
     def npu(self) -> Stage:
@@ -203,11 +230,12 @@ class _Comparison:
 
             outputs = artifact.model.run(self.inputs, on_launch=on_launch, linked=False)
         results = [outputs[output.name] for output in self.proto.graph.output]
-        return self._stage("npu", results, bits.checked, bits.departure)
+        return replace(self._stage("npu", results, bits.checked, bits.departure), host=artifact.host)
 
     def _evaluate(self) -> tuple[list[Array], dict[SSAValue, Array]]:
         values: dict[SSAValue, Array] = {}
-        return evaluate(self.work.module, self._arguments(), self.work.ctx.weights, values=values), values
+        with on_the_cpu():
+            return evaluate(self.work.module, self._arguments(), self.work.ctx.weights, values=values), values
 
     def _arguments(self) -> list[Array]:
         """The inputs, in the types that `main` has by now: a stage narrows i64."""

@@ -1,6 +1,7 @@
 """A compilation, step by step: `start` imports, `advance` lowers stage by stage, `link` makes the artifact."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
 from operator import index
@@ -26,7 +27,7 @@ from ..frontend.problems import ImportProblems
 from ..passes.context import CompileContext
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
-from ..runtime.cpu import HOST
+from ..runtime.cpu import HOST, HostError
 from ..runtime.plan import Kernel, Metadata, Tensor
 from ..runtime.problem import Kind
 from ..runtime.target import Target
@@ -57,6 +58,8 @@ class Origin:
     """Of the ONNX file."""
     constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     """Inputs that became constants, with their arrays."""
+    left: Mapping[str, str] | None = None
+    """Nodes that were left to the CPU, each with a reason, since an attempt found no kernel; None: no attempt may."""
     done: str = "import"
     """The last stage that the module has passed."""
 
@@ -196,7 +199,8 @@ def _imported(model: "str | Path | bytes | ModelProto", given: "_Given", target:
     arrays, _ = bind(proto.graph, arguments["constants"], given.shapes)
     kept = {name: Constant(array, given.constants[name].text) for name, array in arrays.items()}
     notes = {entry.key: entry.value for entry in proto.metadata_props}
-    return Compilation(module, Origin(ctx, command, given.shapes, name, notes, kept))
+    left = given.leave if given.host else None
+    return Compilation(module, Origin(ctx, command, given.shapes, name, notes, kept, left))
 
 
 def _all_problems(error: ImportProblems, proto: "ModelProto", arguments: Mapping[str, Any]) -> ImportProblems:
@@ -306,17 +310,35 @@ def compiled_to(
     **source: Any,
 ) -> Compilation:
     """`start` and `advance`; what the target has no kernel for goes to the CPU as well, in a new attempt."""
-    leave: dict[str, str] = {}
+    leave: Mapping[str, str] = {}
     while True:
         work = start(model, host=host, leave=leave, **source)
         try:
             advance(work, to, options, settings, on_stage, keep_ir)
             return work
         except pipeline.PipelineError as error:
-            refused: Mapping[str, str] = getattr(error.__cause__, "refused", {})
-            if not host or isinstance(model, ModuleOp) or not refused.keys() - leave.keys():
-                raise
-            leave |= refused
+            leave = more_to_leave(work, error)
+
+
+def more_to_leave(work: Compilation, error: pipeline.PipelineError) -> Mapping[str, str]:
+    """What a new attempt leaves to the CPU: what this one did, and the nodes that it found no kernel for.
+
+    Raises the error itself if there are none, or the CPU may not help.
+    """
+    refused: Mapping[str, str] = getattr(error.__cause__, "refused", {})
+    if work.origin.left is None or not refused.keys() - work.origin.left.keys():
+        raise error
+    return {**work.origin.left, **refused}
+
+
+@contextmanager
+def on_the_cpu() -> Generator[None]:
+    """Raises `CommandError` for what onnxruntime refuses at run time."""
+    try:
+        yield
+    except HostError as error:
+        line = "; ".join((str(error), "give other inputs"))
+        raise CommandError(line) from None
 
 
 def advance(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.artifact import Artifact
+from ..runtime.problem import Kind, Problem
 from .errors import CommandError
 from .inputs import read_npy
 
@@ -43,7 +44,7 @@ def read(constants: Mapping[str, Any]) -> dict[str, Constant]:
     Raises `CommandError` for what is no mapping.
     """
     if not isinstance(constants, Mapping):
-        raise CommandError(f'constants: must be values by input, {{"sr": 16000}} (found {constants!r})')
+        raise CommandError(f'constants: must be values by input, {{"sr": 16000}} (found {constants!r}); write it so')
     return {name: _read(name, value) for name, value in constants.items()}
 
 
@@ -68,10 +69,12 @@ def _parsed(name: str, text: str) -> Any:
             return json.loads(text)
         values = [_number(part.strip()) for part in text.split(",")]
     except CommandError as error:
-        return Unusable(f"--const {name}={text}: {'; '.join(error.problems)}")
+        (problem,), where = error.problems, f"--const {name}={text}"
+        return Unusable(Problem(": ".join((where, problem)), problem.kind, where))
     except ValueError:
         rule = f"--const {name}={text}: must be a number, true or false, several with commas between, or @FILE.npy"
-        return Unusable(f"{rule} (found {text!r}); write --const {name}=1,0,1 for example")
+        line = f"{rule} (found {text!r}); write --const {name}=1,0,1 for example"
+        return Unusable(Problem(line, Kind.COMMAND, f"--const {name}={text}"))
     return values if "," in text else values[0]
 
 
@@ -116,10 +119,10 @@ def given(pairs: Sequence[tuple[str, str]], files: Sequence[str] = ()) -> dict[s
         inputs = [text for text in files if text.startswith(f"{name}=")]
         if count > 1:
             rule = f"{name}: is bound to one constant (found {' and '.join(texts)})"
-            found[name] = Unusable(f"{rule}; give --const {name} once")
+            found[name] = Unusable(Problem(f"{rule}; give --const {name} once", Kind.COMMAND, name))
         elif inputs:
             rule = f"{name}: is a constant or an input (found --const {name}={texts[0]} and --input {inputs[0]})"
-            found[name] = Unusable(f"{rule}; leave one of them out")
+            found[name] = Unusable(Problem(f"{rule}; leave one of them out", Kind.COMMAND, name))
     return found
 
 

@@ -9,6 +9,7 @@ doing so:
   end there is refused; a start there moves to the border of the composite.
 - A start that is an f32 edge inside, in an island of fp16: an input would be rounded. It moves up to where edges are
   fp16 again, or to the inputs.
+- A start of a type that no input has: what is no tensor, and integers that 32 bits do not hold. It moves up.
 - An op that is compiled in another way, since the part lacks what is around it: the values that leave the part become
   outputs as well, and then the part grows.
 
@@ -29,21 +30,26 @@ from onnx import helper
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ..dialects.graph.constants import NUMPY
-from ..dialects.graph.op import element, f32, shape
+from ..dialects.graph.host import host_type, is_host
+from ..dialects.graph.op import element, f32
 from ..frontend.cut import Border, Wiring, save
 from ..frontend.hoist import flattened
 from ..frontend.inputs import read_inputs as declared_inputs
 from ..frontend.onnx import ImportProblems
 from ..passes.location import node_names
+from ..runtime.border import too_wide
+from ..runtime.cpu import HOST
 from ..runtime.plan import Tensor
+from ..runtime.problem import Kind, Problem
 from ..runtime.target import Target
-from .commands import read_inputs, write_arrays
-from .compare import differing
-from .compilation import options_of
+from .agreement import same
+from .commands import read_inputs, shapes_of, write_arrays
+from .compilation import compiled_to, options_of
 from .constants import constants_of
 from .constants import read as read_constants
 from .errors import CommandError
-from .inside import Inside, cone, island, marks, value_of
+from .inside import Inside, cone, extents, is_tensor, island, marks, value_of
+from .passmanager import PipelineError
 from .progress import Progress
 from .report import Report, names, plural
 
@@ -71,15 +77,17 @@ def extract_model(args: argparse.Namespace, progress: Progress) -> Report:
         rule = f"-o {output}: must end in .onnx (found {output.suffix or 'no suffix'})"
         raise CommandError(f"{rule}; write -o FILE.onnx")
     if output.exists() and model.exists() and output.samefile(model):
-        raise CommandError(f"-o {output}: is the model itself, which would be lost; name another file")
+        rule = f"-o {output}: is a file of its own (found the model itself, which would be lost)"
+        raise CommandError(f"{rule}; name another file")
     with progress.step("reading the model"):
         wiring = Wiring.read(model)
     constants = {name: constant.value for name, constant in read_constants(constants_of(args)).items()}
-    shapes = dict(args.shape)
+    options, target = options_of(args.precision, args.cores, {}), Target.load(args.target)
+    with progress.step("finding what the CPU runs"):
+        given: dict[str, Any] = {"shapes": dict(args.shape), "constants": constants, "host": args.host}
+        given["leave"] = left_to_cpu(args)
     with progress.step("compiling up to precision"):
-        options = options_of(args.precision, args.cores, {})
-        target = Target.load(args.target)
-        wiring, whole = opened(wiring, lambda proto, folder: Inside(proto, folder, options, target, shapes, constants))
+        wiring, whole = opened(wiring, lambda proto, folder: Inside(proto, folder, options, target, **given))
     starts, ends = named(wiring, args.starts, args.ends)
     arrays = read_inputs(args, inputs_wanted(wiring, args, constants))
     with progress.step("running the whole"):
@@ -111,6 +119,18 @@ def extract_model(args: argparse.Namespace, progress: Progress) -> Report:
     return Report(data, "\n".join(lines))
 
 
+def left_to_cpu(args: argparse.Namespace) -> Mapping[str, str]:
+    """The nodes of the whole that the target has no kernel for, if it compiles at all."""
+    if not args.host:
+        return {}
+    source: dict[str, Any] = {"target": args.target, "shapes": shapes_of(args), "constants": constants_of(args)}
+    try:
+        work = compiled_to("tile", args.model, options_of(args.precision, args.cores, {}), cores=args.cores, **source)
+    except PipelineError:
+        return {}
+    return work.origin.left or {}
+
+
 def opened(wiring: Wiring, compiled: Callable[[onnx.ModelProto, Path | None], Inside]) -> tuple[Wiring, Inside]:
     """The wiring with the branches that are taken in place of their If, if that is compiled to the same."""
     whole = compiled(wiring.proto, wiring.folder)
@@ -128,16 +148,18 @@ def command_for(name: str, args: argparse.Namespace, model: Path, inputs: Path |
     words += ["--input", str(inputs)] if inputs is not None else []
     words += ["--target", str(args.target), "--precision", args.precision]
     words += ["--cores", str(args.cores)] if args.cores is not None else []
+    words += [] if args.host else ["--no-host"]
     return " ".join(map(quote, words))
 
 
 def inputs_wanted(wiring: Wiring, args: argparse.Namespace, constants: Mapping[str, Any]) -> list[Tensor]:
     """The inputs of a model that are no constants."""
-    items, _ = declared_inputs(wiring.proto.graph, dict(args.shape), bound=constants)
+    items, _ = declared_inputs(wiring.proto.graph, dict(args.shape), bound=constants, host=args.host)
     return [
         Tensor(item.name, "", item.shape, "input", 0, str(NUMPY[item.element]))
-        for item in items
         if item.element is not None
+        else Tensor(item.name, HOST, item.shape, "input", 0, str(item.host))
+        for item in items
     ]
 
 
@@ -197,6 +219,11 @@ class Extraction:
     """Outputs beside the ends."""
     step: int = 1
 
+    def __post_init__(self) -> None:
+        for name, kind in self.whole.held.items():
+            if kind.dtype is not None:
+                self.wiring.elements.setdefault(name, helper.np_dtype_to_tensor_dtype(kind.dtype))
+
     def run(self, starts: Sequence[str], ends: Sequence[str]) -> Part:
         """The part. Raises `CommandError` if there is none."""
         edges, self.ends = self._ends(ends), ends
@@ -207,8 +234,11 @@ class Extraction:
                 f"--to {names(list(ends))}: must depend on --from (found no node {way}); name other values"
             )
         if unused := [name for name in starts if not part.intersection(self.wiring.readers.get(name, ()))]:
-            rule = "must lie on a way to --to (found no node that reads it on one)"
-            raise CommandError(*(f"--from {name}: {rule}; leave it out" for name in unused))
+            lines = [
+                f"--from {name}: must lie on a way to --to (found no node that reads it on one); leave it out"
+                for name in unused
+            ]
+            raise CommandError(*lines)
         for _ in range(_MOST_STEPS):
             part = self._needed(part)
             larger = self._attempt(part, edges)
@@ -216,10 +246,11 @@ class Extraction:
                 return larger
             self.added |= larger
             part = part | larger
-        rule = f"--to {names(list(ends))}: the part must give the bits of the whole (found other bits"
-        raise CommandError(
-            f"{rule}, however much was added); end at a later value, or extract it with --precision fp32"
-        )
+        raise CommandError(self._other_bits("however much was added"))
+
+    def _other_bits(self, where: str) -> Problem:
+        rule = f"--to {names(list(self.ends))}: the part must give the bits of the whole (found other bits {where})"
+        return Problem(f"{rule}; end at a later value, or extract it with --precision fp32", Kind.COMMAND)
 
     def _needed(self, part: set[int]) -> set[int]:
         """The part without what is known, such as the arithmetic of shapes, and with what makes constants."""
@@ -230,7 +261,7 @@ class Extraction:
     def _ends(self, ends: Sequence[str]) -> dict[str, SSAValue]:
         """The edges of the ends. Raises `CommandError` for those that the whole does not compute."""
         found = self.whole.find([name for name in ends if name in self.wiring.makers])
-        if problems := [self._no_end(name) for name in ends if name not in found]:
+        if problems := [self._no_end(name) for name in ends if name not in found or not is_tensor(found[name])]:
             raise CommandError(*problems)
         return found
 
@@ -239,6 +270,9 @@ class Extraction:
             return f"--to {name}: must depend on an input (found a constant); name another value"
         if name not in self.wiring.makers:
             return f"--to {name}: must be made by a node (found an input); name another value"
+        if name in self.whole.held:
+            rule = f"--to {name}: must be a tensor (found {self.whole.held[name]})"
+            return f"{rule}; name a value before or behind it"
         node = self.wiring.nodes[self.wiring.makers[name]].name
         composite = self.whole.nodes_with(node)
         if composite is None:
@@ -260,17 +294,17 @@ class Extraction:
             return more
         inputs = {name: self._border(name, edges[name]) for name in borders}
         outputs = [*ends, *self.more]
-        sizes = {name: shape(edge) for name, edge in {**ends, **self.more}.items()}
+        sizes = {name: extents(edge) for name, edge in {**ends, **self.more}.items()}
         model = self.wiring.model(part, inputs, outputs, known, sizes)
         arrays = {name: border.array for name, border in inputs.items()}
         try:
-            inner = Inside(model, self.wiring.folder, self.options, self.target)
+            inner = self.whole.again(model)
         except ImportProblems as error:
             raise CommandError(*error.problems) from None
         found = inner.evaluate(arrays)
         results = {name: found[inner.result(i)] for i, name in enumerate(outputs)}
         wanted = {name: self._as_declared(ends[name], results[name].dtype) for name in ends}
-        if all(differing(results[name], wanted[name]) == 0 for name in ends):
+        if all(same(results[name], wanted[name]) for name in ends):
             return Part(model, arrays, wanted, tuple(self.notes))
         return self._grown(part, edges, list(ends.values()), inner)
 
@@ -288,6 +322,9 @@ class Extraction:
                 kind = composite[0].name if composite is not None else "no op of its own"
                 more |= self._numbers(nodes) | {maker}
                 self._note(f"lies within {kind} ({names(nodes, 8)}): the part starts before it", name)
+            elif reason := self._no_input(name, edges[name]):
+                more |= {maker}
+                self._note(f"{reason}: the part starts before it", name)
             elif self._is_island(edges[name]):
                 more |= {maker} | self._numbers(island(edges[name], behind=False))
                 self._note("is f32 inside, where an input would be rounded: the part starts before it", name)
@@ -304,7 +341,18 @@ class Extraction:
 
     def _is_island(self, edge: SSAValue) -> bool:
         """An edge that keeps more than the low type holds."""
-        return self.whole.low != f32 and element(edge) == f32 and not isinstance(edge.owner, Block)
+        if is_host(edge) or isinstance(edge.owner, Block):
+            return False
+        return self.whole.low != f32 and element(edge) == f32
+
+    def _no_input(self, name: str, edge: SSAValue) -> str | None:
+        """Why a value of the CPU can be no input of a part."""
+        if not is_host(edge):
+            return None
+        if not is_tensor(edge):
+            return f"is {host_type(edge)}, no tensor"
+        wide = too_wide(value_of(edge, self.values), name)
+        return f"has integers that 32 bits do not hold ({wide.found})" if wide else None
 
     def _border(self, name: str, edge: SSAValue) -> Border:
         kind = self.wiring.elements.get(name)
@@ -313,7 +361,7 @@ class Extraction:
         return Border(array.astype(helper.tensor_dtype_to_np_dtype(kind)), kind)
 
     def _as_declared(self, edge: SSAValue, dtype: np.dtype[Any]) -> Array:
-        return value_of(edge, self.values).astype(dtype)
+        return value_of(edge, self.values).astype(dtype, copy=False)
 
     def _grown(
         self, part: set[int], edges: Mapping[str, SSAValue], ends: Sequence[SSAValue], inner: Inside
@@ -321,7 +369,9 @@ class Extraction:
         """What the part lacks, for an op that it compiles in another way."""
         borders = list(zip(inner.input_names(), inner.block.args, strict=True))
         given: dict[SSAValue, bytes] = {argument: self.whole.marks[edges[name]] for name, argument in borders}
-        equal: dict[SSAValue, Attribute] = {argument: element(edges[name]) for name, argument in borders}
+        equal: dict[SSAValue, Attribute] = {
+            argument: element(edges[name]) for name, argument in borders if not is_host(edges[name])
+        }
         same = set(marks(inner.block, given, equal).values())
         other = [
             op for op in cone(ends, list(edges.values())) if op.results and self.whole.marks[op.results[0]] not in same
@@ -348,7 +398,8 @@ class Extraction:
 
     def _take_out(self, values: Sequence[str]) -> None:
         """Makes more outputs of those that are computed."""
-        self.more |= self.whole.find([name for name in values if name not in self.more and name not in self.ends])
+        found = self.whole.find([name for name in values if name not in self.more and name not in self.ends])
+        self.more |= {name: edge for name, edge in found.items() if is_tensor(edge)}
 
     def _around(self, part: set[int]) -> set[int]:
         """Nodes before and behind the part, twice as many levels as the last time."""
@@ -357,7 +408,7 @@ class Extraction:
             grown |= {self.wiring.makers[name] for name in self.wiring.borders(grown) if name in self.wiring.makers}
             grown |= {reader for name in self.wiring.leaving(grown) for reader in self.wiring.readers.get(name, ())}
         if grown == part:
-            raise CommandError("the part must give the bits of the whole (found other bits in all of it); report this")
+            raise CommandError(self._other_bits("in all of it"))
         self.step *= 2
         self._take_out(self.wiring.sinks(grown))
         self._note("what is around the part decides how it is compiled: more of it is taken along")

@@ -43,12 +43,17 @@ def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels 
                 for name in arrays
                 if name in found
             ]
-            found |= arrays
+            found |= {name: _as_texts(array) for name, array in arrays.items()}
         except CommandError as error:
             problems += error.problems
     if problems:
         raise CommandError(*problems)
     return found
+
+
+def _as_texts(array: Array) -> Array:
+    """Texts as Python's, which have no width in common."""
+    return array.astype(np.str_).astype(np.object_) if array.dtype.kind in "US" else array
 
 
 def _read(argument: str, wanted: Mapping[str, Wanted], pixels: Pixels) -> dict[str, Array]:
@@ -143,11 +148,13 @@ def _channels(image: NDArray[np.uint8], channels: int) -> NDArray[np.uint8]:
 
 
 def random(wanted: Mapping[str, Wanted], seed: int) -> dict[str, Array]:
-    """Seeded values for inputs: standard normal, or integers from 0 to 9."""
+    """Seeded values for inputs: standard normal, or integers from 0 to 9, of texts their digits."""
     generator = np.random.default_rng(seed)
-    return {
-        name: generator.standard_normal(spec.shape).astype(spec.dtype)
-        if np.issubdtype(spec.dtype, np.floating)
-        else generator.integers(0, 10, spec.shape).astype(spec.dtype)
-        for name, spec in wanted.items()
-    }
+
+    def made(spec: Wanted) -> Array:
+        if np.issubdtype(spec.dtype, np.floating):
+            return generator.standard_normal(spec.shape).astype(spec.dtype)
+        integers = np.asarray(generator.integers(0, 10, spec.shape))
+        return integers.astype(np.str_ if spec.dtype == np.object_ else spec.dtype).astype(spec.dtype)
+
+    return {name: made(spec) for name, spec in wanted.items()}

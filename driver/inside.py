@@ -8,6 +8,8 @@ From `precision` on no pass changes a bit, so its edges are the values of every 
 it changes nothing: it is returned from a copy of the module, and the edge that is returned must be computed in the copy
 as some edge is in the module itself. One within a composite, or between a convolution and the scale that was folded
 into its weights, is not.
+
+What the CPU runs are the nodes themselves, not joined: a value of the CPU exists as the model has it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,20 +26,25 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ..dialects.evaluate import evaluate
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import GraphOp, element, f32
+from ..dialects.graph.host import host_type, is_host
+from ..dialects.graph.op import GraphOp, element, f32, shape
 from ..dialects.graph.views import ViewOp
+from ..frontend.cut import Extents
 from ..frontend.node import Value
 from ..frontend.onnx import import_onnx
 from ..passes.context import CompileContext
 from ..passes.location import node_names
 from ..passes.precision import POLICIES
+from ..runtime.cpu import HostType
 from ..runtime.target import Target
 from . import pipeline
-from .compilation import main_of
+from .compilation import main_of, on_the_cpu
 from .passmanager import Settings, run
 
 Array = NDArray[Any]
 _LAST = "precision"
+_WHY = "nodes"
+"""The property of `graph.host` that says what runs, and why there."""
 
 
 class Inside:
@@ -51,11 +58,13 @@ class Inside:
         target: Target,
         shapes: Mapping[str, Sequence[int]] | None = None,
         constants: Mapping[str, Any] | None = None,
+        host: bool = True,
+        leave: Mapping[str, str] | None = None,
     ) -> None:
         self._imported: dict[str, Value | None] = {}
-        self._module, weights = import_onnx(
-            proto, shapes=shapes, folder=folder, constants=constants, values=self._imported
-        )
+        given: dict[str, Any] = {"shapes": shapes, "constants": constants, "host": host, "leave": leave}
+        self._module, weights = import_onnx(proto, folder=folder, values=self._imported, **given)
+        self._target, self._host, self._leave, self._folder = target, host, leave, folder
         self._ctx = CompileContext(target=target)
         self._ctx.weights.update(weights)
         self._options = options
@@ -67,10 +76,20 @@ class Inside:
         self.edges = {mark: value for value, mark in reversed(self.marks.items())}
         """The first edge of each mark."""
 
+    def again(self, part: onnx.ModelProto) -> "Inside":
+        """A part of the model, compiled in the same way."""
+        kept: dict[str, Any] = {"host": self._host, "leave": self._leave}
+        return Inside(part, self._folder, self._options, self._target, **kept)
+
     @property
     def known(self) -> dict[str, Array]:
         """The values of the model that depend on shapes and constants alone, and are known when it is imported."""
         return {k: v for k, v in self._imported.items() if v is not None and not isinstance(v, SSAValue)}
+
+    @property
+    def held(self) -> dict[str, HostType]:
+        """The values that only the CPU has."""
+        return {k: host_type(v) for k, v in self._imported.items() if isinstance(v, SSAValue) and is_host(v)}
 
     def _lower(self, module: ModuleOp) -> None:
         steps = pipeline.stage_passes(pipeline.GRAPH, {"policy": self._options["policy"]})
@@ -127,14 +146,18 @@ class Inside:
         return again.results[0]
 
     def evaluate(self, inputs: Mapping[str, Array]) -> dict[SSAValue, Array]:
-        """The value of every edge for inputs in the model's own types; `value_of` has those of views made since."""
+        """The value of every edge for inputs in the model's own types; `value_of` has those of views made since.
+
+        Raises `CommandError` for inputs that the CPU's part of the model refuses.
+        """
         values: dict[SSAValue, Array] = {}
         names = self.input_names()
         arrays = [
-            inputs[name].astype(NUMPY[element(argument)], copy=False)
+            inputs[name] if is_host(argument) else inputs[name].astype(NUMPY[element(argument)], copy=False)
             for name, argument in zip(names, self.block.args, strict=True)
         ]
-        evaluate(self.module, arrays, self._ctx.weights, values=values)
+        with on_the_cpu():
+            evaluate(self.module, arrays, self._ctx.weights, values=values)
         return values
 
     def input_names(self) -> list[str]:
@@ -173,6 +196,17 @@ def value_of(edge: SSAValue, values: Mapping[SSAValue, Array]) -> Array:
     return view.evaluate_all(value_of(view.operands[0], values))[0]
 
 
+def is_tensor(edge: SSAValue) -> bool:
+    """Whether it is an array, of the device or of the CPU."""
+    return not is_host(edge) or host_type(edge).dtype is not None
+
+
+def extents(edge: SSAValue) -> Extents:
+    """As far as they are known when a model is compiled."""
+    known = host_type(edge).shape if is_host(edge) else shape(edge)
+    return None if known is None else [size if size >= 0 else None for size in known]
+
+
 def island(edge: SSAValue, behind: bool) -> list[str]:
     """The nodes of the ops before an f32 edge (those behind it) that f32 edges connect with it."""
     found, left = dict[Operation, None](), [edge]
@@ -195,6 +229,8 @@ def _declare(main: FuncOp, last: Operation) -> None:
 def _before_output(value: SSAValue, imported: SSAValue, low: Attribute) -> SSAValue:
     """What is returned, without the cast to the type that the model declares."""
     owner = value.owner
+    if is_host(value):
+        return value
     cast = isinstance(owner, CastOp) and element(owner.x) == low and element(value) == element(imported) != low
     return owner.x if cast and isinstance(owner, CastOp) else value
 
@@ -217,7 +253,7 @@ def marks(
         if isinstance(op, CastOp) and op.x.type == op.result.type:
             found[op.result] = found[op.x]
             continue
-        fields = sorted((key, str(value)) for key, value in {**op.properties, **op.attributes}.items())
+        fields = sorted((key, str(value)) for key, value in {**op.properties, **op.attributes}.items() if key != _WHY)
         operands = [found[operand] for operand in op.operands]
         whole = _digest(op.name, fields, [str(type_) for type_ in op.result_types], operands)
         for number, result in enumerate(op.results):

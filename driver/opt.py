@@ -388,8 +388,9 @@ def parse_const(text: str) -> tuple[str, str]:
 
     try:
         return parse(text)
-    except ValueError as error:
-        raise UsageError(f"--const: {error}") from None
+    except ValueError:
+        rule = f"--const: must be INPUT=VALUE, INPUT=V0,V1,… or INPUT=@FILE.npy (found {text!r})"
+        raise UsageError(f"{rule}; write it so") from None
 
 
 def list_passes() -> str:

@@ -20,6 +20,7 @@ from onnx import helper
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.host import host_type, is_host
 from ..dialects.graph.op import element, shape
 from ..frontend.bound import bind
 from ..frontend.cut import Border, Wiring, count_nodes, graphs_of, save
@@ -54,7 +55,8 @@ def reduce_model(args: argparse.Namespace, progress: Progress) -> Report:
     if output.suffix != ".onnx":
         raise CommandError(f"-o {output}: must end in .onnx (found {output.suffix or 'no suffix'}); write -o FILE.onnx")
     if output.exists() and model.exists() and output.samefile(model):
-        raise CommandError(f"-o {output}: is the model itself, which would be lost; name another file")
+        rule = f"-o {output}: is a file of its own (found the model itself, which would be lost)"
+        raise CommandError(f"{rule}; name another file")
     _check_options(args)
     with progress.step("reading the model"):
         wiring = Wiring.read(model)
@@ -117,7 +119,7 @@ def _inputs(wiring: Wiring, args: argparse.Namespace) -> tuple[dict[str, Array],
     constants = {name: constant.value for name, constant in read_constants(constants_of(args)).items()}
     graph, shapes = wiring.proto.graph, dict(args.shape)
     bound, problems = bind(graph, constants, shapes)
-    problems += declared_inputs(graph, shapes, bound=constants)[1]
+    problems += declared_inputs(graph, shapes, bound=constants, host=args.host)[1]
     if problems:
         raise CommandError(*problems)
     return read_inputs(args, inputs_wanted(wiring, args, constants)), bound
@@ -179,7 +181,7 @@ class Search:
         """The smallest part. Raises `CommandError` if not even the whole, cut from its file, has the symptom."""
         wiring = self._flat(wiring, inputs, bound)
         hints = [wiring.numbers[name] for name in self.symptom.nodes if name in wiring.numbers]
-        values = record(wiring, inputs, bound, hints, self.args.timeout)
+        values = self._record(wiring, inputs, bound, hints)
         part = self._smallest(wiring, values, hints)
         for _ in range(_MOST_ROUNDS):
             smaller = self._apart(wiring, values, part)
@@ -193,24 +195,29 @@ class Search:
     def _flat(self, wiring: Wiring, inputs: Mapping[str, Array], bound: Mapping[str, Array]) -> Wiring:
         """The wiring with the branches that are taken in place of their If, as long as that has the symptom."""
         while True:
-            known, _ = _attempt(lambda w=wiring: _imported(w, inputs, bound), self.args.timeout) or ({}, {})
+            known = self._record(wiring, inputs, bound).known
             proto = flattened(wiring.proto, known)
             if proto is None:
                 return wiring
             flat = Wiring(proto, wiring.folder)
-            values = record(flat, inputs, bound, [], self.args.timeout)
+            values = self._record(flat, inputs, bound)
             made = candidate(flat, values, range(len(flat.nodes)))
             if made is None or not self._is_the_same(made):
                 return wiring
             wiring = flat
+
+    def _record(
+        self, wiring: Wiring, inputs: Mapping[str, Array], bound: Mapping[str, Array], odd: Sequence[int] = ()
+    ) -> Values:
+        return record(wiring, inputs, bound, odd, self.args.timeout, self.args.host)
 
     def _smallest(self, wiring: Wiring, values: Values, hints: Sequence[int]) -> Part:
         self.seen = {}
         whole = frozenset(range(len(wiring.nodes)))
         start = next((part for part in _around(wiring, hints) if self._shows(wiring, values, part)), whole)
         if start == whole and not self._shows(wiring, values, whole):
-            rule = "the symptom must show when the model is cut from its file (found that it does not)"
-            raise CommandError(f"{rule}: {self.symptom.text}; report this")
+            rule = f"{self.args.model}: must show the same when it is cut from its file (found that it does not)"
+            raise CommandError(f"{rule}; report this, with what was seen: {self.symptom.text}")
         return ddmin(start, lambda part: self._shows(wiring, values, part))
 
     def _shows(self, wiring: Wiring, values: Values, part: Part) -> bool:
@@ -247,7 +254,7 @@ class Search:
 
     def _inside(self, wiring: Wiring, inputs: Mapping[str, Array]) -> tuple[Values, Part] | None:
         """The smallest part of a changed model; None if it has not the symptom."""
-        values = record(wiring, inputs, {}, [], self.args.timeout)
+        values = self._record(wiring, inputs, {})
         self.seen = {}
         whole = frozenset(range(len(wiring.nodes)))
         if not self._shows(wiring, values, whole):
@@ -309,13 +316,18 @@ def ddmin(part: Part, shows: Any) -> Part:
 
 
 def record(
-    wiring: Wiring, inputs: Mapping[str, Array], bound: Mapping[str, Array], odd: Sequence[int], seconds: float
+    wiring: Wiring,
+    inputs: Mapping[str, Array],
+    bound: Mapping[str, Array],
+    odd: Sequence[int],
+    seconds: float,
+    host: bool,
 ) -> Values:
     """The values of a model by onnxruntime; where it cannot run the model, of what does not depend on `odd` nodes.
 
     What is left then gets seeded values in the shapes that the importer has found.
     """
-    known, sizes = _attempt(lambda: _imported(wiring, inputs, bound), seconds) or ({}, {})
+    known, sizes = _attempt(lambda: _imported(wiring, inputs, bound, host), seconds) or ({}, {})
     nodes = set(range(len(wiring.nodes)))
     late = {*odd, *wiring.after([name for i in odd for name in wiring.nodes[i].output])}
     recorded = dict(inputs)
@@ -328,7 +340,8 @@ def record(
     for name, (size, dtype) in sizes.items():
         if name not in recorded:
             recorded[name] = generator.standard_normal(size).astype(dtype)
-    return Values({k: v for k, v in recorded.items() if v.dtype.kind in "biuf"}, known)
+    arrays = {k: v for k, v in recorded.items() if isinstance(v, np.ndarray) and v.dtype.kind in "biufO"}
+    return Values(arrays, known)
 
 
 def _attempt(work: Any, seconds: float) -> Any:
@@ -347,25 +360,33 @@ def _attempt(work: Any, seconds: float) -> Any:
 
 
 def _imported(
-    wiring: Wiring, inputs: Mapping[str, Array], bound: Mapping[str, Array]
+    wiring: Wiring, inputs: Mapping[str, Array], bound: Mapping[str, Array], host: bool
 ) -> tuple[dict[str, Array], dict[str, tuple[tuple[int, ...], np.dtype[Any]]]]:
-    """What the importer knows: arrays, and the shapes and types of what is computed."""
+    """What the importer knows: arrays, and the shapes and types of what is computed, as far as both are."""
     values: dict[str, Value | None] = {}
     shapes = {name: array.shape for name, array in inputs.items() if name in wiring.inputs and name not in bound}
     with suppress(Exception):  # which may be the symptom
-        import_onnx(wiring.proto, shapes=shapes, folder=wiring.folder, constants=bound, values=values)
+        import_onnx(wiring.proto, shapes=shapes, folder=wiring.folder, constants=bound, host=host, values=values)
     known = {k: v for k, v in values.items() if v is not None and not isinstance(v, SSAValue)}
     known = {k: v for k, v in known.items() if k in bound or k not in wiring.initializers}
     computed = {k: v for k, v in values.items() if isinstance(v, SSAValue)}
-    types = {k: wiring.elements.get(k) for k in computed}
-    sizes = {
-        k: (shape(v), helper.tensor_dtype_to_np_dtype(kind) if (kind := types[k]) else NUMPY[element(v)])
-        for k, v in computed.items()
-    }
-    return known, sizes
+    sizes = {name: _form(value, wiring.elements.get(name)) for name, value in computed.items()}
+    return known, {name: form for name, form in sizes.items() if form is not None}
 
 
-def _run(wiring: Wiring, inputs: Mapping[str, Array], part: Collection[int]) -> dict[str, Array]:
+def _form(value: SSAValue, declared: int | None) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """The shape and the type of an array, which ONNX's shape inference may know better; None if data decide it."""
+    if is_host(value):
+        kind = host_type(value)
+        size, dtype = kind.shape if kind.is_static else None, kind.dtype
+    else:
+        size, dtype = shape(value), NUMPY[element(value)]
+    if size is None or dtype is None:
+        return None
+    return size, helper.tensor_dtype_to_np_dtype(declared) if declared else dtype
+
+
+def _run(wiring: Wiring, inputs: Mapping[str, Array], part: Collection[int]) -> dict[str, Any]:
     """Every value of a part by onnxruntime."""
     needed = {name for name in wiring.borders(part) if name in inputs}
     borders = {name: Border(inputs[name], helper.np_dtype_to_tensor_dtype(inputs[name].dtype)) for name in needed}

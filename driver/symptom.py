@@ -109,7 +109,7 @@ def _told(args: argparse.Namespace, error: Exception, phase: Phase, names: Seque
     failure, names = describe(error), [*names, str(args.model)]
     cause = error.__cause__ if isinstance(error, PipelineError) and error.__cause__ is not None else error
     kind = type(cause).__name__
-    texts = [text.partition("; reproduce with: ")[0] for text in failure.problems]
+    texts = [str(text).partition("; reproduce with: ")[0] for text in failure.problems]
     if failure.exit_code == INTERNAL:
         where = f"{kind} in {_function(cause)}"
         return [Symptom("fault", phase, where, "", texts[0], _named(str(error), names))]

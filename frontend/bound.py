@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from ..runtime.problem import Kind, Problem
 from .inputs import ELEMENTS, declared_extents, misfit
 from .model_file import Array
 
@@ -31,50 +32,52 @@ _ADVICE = "give --const {name}=VALUE, --const {name}=V0,V1,… or --const {name}
 class Unusable:
     """In place of a value: what is wrong with it, to be told with all that is wrong with the others."""
 
-    problem: str
+    problem: Problem
 
 
 def bind(
     graph: onnx.GraphProto, constants: Mapping[str, Any], shapes: Mapping[str, Sequence[int]]
-) -> tuple[dict[str, Array], list[str]]:
+) -> tuple[dict[str, Array], list[Problem]]:
     """The arrays of the inputs that `constants` names, and what is wrong with the others of them."""
     infos = {info.name: info for info in graph.input}
-    arrays, problems = dict[str, Array](), list[str]()
+    arrays, problems = dict[str, Array](), list[Problem]()
     for name, value in constants.items():
         if isinstance(value, Unusable):
             found = value.problem
         elif name not in infos:
             rule = f"{name}: constants name inputs of the model (found none of this name)"
-            found = f"{rule}; its inputs are {', '.join(infos) or 'none'}"
+            found = Problem(f"{rule}; its inputs are {', '.join(infos) or 'none'}", Kind.COMMAND)
         else:
             found = _bound(infos[name], value, shapes.get(name))
-        if isinstance(found, str):
+        if isinstance(found, Problem):
             problems.append(found)
         else:
             arrays[name] = found
     return arrays, problems
 
 
-def _bound(info: onnx.ValueInfoProto, value: Any, wanted: Sequence[int] | None) -> Array | str:
+def _bound(info: onnx.ValueInfoProto, value: Any, wanted: Sequence[int] | None) -> Array | Problem:
     """The array of an input, or what is wrong."""
     name, kind = info.name, info.type.tensor_type.elem_type
     advice = _ADVICE.format(name=name)
     if info.type.WhichOneof("value") != "tensor_type" or kind not in NUMBERS:
         held = TensorProto.DataType.Name(kind) if kind else info.type.WhichOneof("value")
-        return f"{name}: what is bound to a constant holds numbers or truth values (found {held}); leave --const out"
+        rule = f"{name}: what is bound to a constant holds numbers or truth values (found {held})"
+        return Problem(f"{rule}; leave --const out", Kind.DTYPE)
     try:
         given = np.asarray(value)
     except ValueError as error:
-        return f"{name}: a constant is a number or an array (found {error}); {advice}"
+        return Problem(f"{name}: a constant is a number or an array (found {error}); {advice}", Kind.COMMAND)
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     problem = _unfit(given, dtype)
     if problem:
-        return f"{name}: {problem}; {advice}"
+        return Problem(f"{name}: {problem}; {advice}", Kind.DTYPE)
     size = _shape(info, given, wanted)
-    if isinstance(size, str):
+    if isinstance(size, Problem):
         return size
     if prod(size) > MOST_ELEMENTS:
-        return f"{name}: a constant has at most 2^28 elements (found {prod(size):,}); take smaller sizes"
+        rule = f"{name}: a constant has at most 2^28 elements (found {prod(size):,})"
+        return Problem(f"{rule}; take smaller sizes", Kind.MEMORY)
     with np.errstate(all="ignore"):
         array = given.astype(dtype)
     return np.array(np.broadcast_to(array.reshape(() if given.size == 1 else size), size), order="C")
@@ -112,20 +115,20 @@ def _unfit_integers(values: Array, dtype: np.dtype[Any]) -> str | None:
     return f"a constant for {dtype.name} lies in [{limits.min}, {limits.max}] (found {out[0]})" if out else None
 
 
-def _shape(info: onnx.ValueInfoProto, given: Array, wanted: Sequence[int] | None) -> tuple[int, ...] | str:
+def _shape(info: onnx.ValueInfoProto, given: Array, wanted: Sequence[int] | None) -> tuple[int, ...] | Problem:
     """The shape of the input, or what is wrong with it or with the array's."""
     dims = declared_extents(info)
     if dims is None:
         dims = ["?"] * (given.ndim if wanted is None else len(wanted))
     problem = misfit(info.name, dims, wanted) if wanted is not None else None
     if problem:
-        return problem
+        return Problem(problem, Kind.SHAPE)
     known = tuple(wanted) if wanted is not None else tuple(dim for dim in dims if isinstance(dim, int))
     left_out = len(dims) - given.ndim
     if len(known) == len(dims):
         size = known
     elif given.size == 1 and left_out:
-        return misfit(info.name, dims, None) or ""
+        return Problem(misfit(info.name, dims, None) or "", Kind.SHAPE)
     else:
         size = (1,) * left_out + given.shape  # open axes are as the array has them, but for those that are left out
         known = tuple(
@@ -136,4 +139,4 @@ def _shape(info: onnx.ValueInfoProto, given: Array, wanted: Sequence[int] | None
         return size
     form = ", ".join(str(dim) if isinstance(dim, int) else f"<{dim}>" for dim in (wanted or dims))
     rule = f"{info.name}: a constant has the input's shape [{form}], or is one number"
-    return f"{rule} (found shape {list(given.shape)}); {_ADVICE.format(name=info.name)}"
+    return Problem(f"{rule} (found shape {list(given.shape)}); {_ADVICE.format(name=info.name)}", Kind.SHAPE)

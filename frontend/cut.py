@@ -21,6 +21,9 @@ from onnx.inliner import inline_local_functions
 from .model_file import Array, Source, read_model, to_array
 from .problems import ModelFileError
 
+Extents = Sequence[int | None] | None
+"""Of a value; None for one that is not known."""
+
 LARGEST = 2**30
 """Bytes of weights that one file holds with the model; beyond, they lie in a file beside it."""
 
@@ -163,7 +166,7 @@ class Wiring:
         borders: Mapping[str, Border],
         outputs: Sequence[str],
         known: Mapping[str, Array] | None = None,
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Mapping[str, Extents] | None = None,
     ) -> onnx.ModelProto:
         """A part as a model: `borders` are its inputs, values that are `known` become initialisers.
 
@@ -191,7 +194,7 @@ class Wiring:
         return model
 
 
-def _info(name: str, element: int | None, size: Sequence[int] | None) -> onnx.ValueInfoProto:
+def _info(name: str, element: int | None, size: Extents) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, element, size) if element else onnx.ValueInfoProto(name=name)
 
 
@@ -256,4 +259,4 @@ def save(model: onnx.ModelProto, path: Path) -> None:
         else:
             onnx.save(model, path)
     except OSError as error:
-        raise ModelFileError(f"{path}: cannot be written ({error.strerror or error}); name another file") from None
+        raise ModelFileError(f"{path}: can be written (found {error.strerror or error}); name another file") from None

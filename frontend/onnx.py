@@ -107,8 +107,7 @@ def import_onnx(
     known, unbound = bind(model.graph, constants or {}, shapes or {})
     inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
     nodes, cycles = in_order(model.graph.node)
-    problems = [*(Problem(line, Kind.COMMAND) for line in unbound), *problems]
-    problems += [*file_problems(model), *cycles, *_border_problems(model.graph)]
+    problems = [*unbound, *problems, *file_problems(model), *cycles, *_border_problems(model.graph)]
     if problems:
         raise ImportProblems(problems)
     run = _Import(model, folder, Hosting(model) if host else None, leave or {}, {} if values is None else values)

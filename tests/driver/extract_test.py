@@ -123,7 +123,7 @@ def test_an_end_within_a_composite_is_refused(extract: Extract, end: str, within
     code, _, err = extract(BERT, "--to", end)
     assert code == 1
     assert f"must be a value that is computed (found it within one {within}" in err
-    assert err.strip().endswith(f"; end at {instead}")
+    assert err.strip().endswith(f"; end at {instead} [E-command]")
 
 
 def test_a_convolution_without_its_scale_is_no_part(extract: Extract) -> None:
@@ -352,7 +352,7 @@ def test_a_part_may_begin_within_a_branch(extract: Extract, value: str, operator
         ),
         (["--to", "x"], ["--to x: must be made by a node (found an input)"]),
         (["-o", "part.stw"], ["-o part.stw: must end in .onnx (found .stw)"]),
-        (["-o", "model.onnx"], ["-o model.onnx: is the model itself, which would be lost"]),
+        (["-o", "model.onnx"], ["-o model.onnx: is a file of its own (found the model itself, which would be lost)"]),
     ],
 )
 def test_wrong_names_are_refused(extract: Extract, options: list[str], messages: list[str]) -> None:

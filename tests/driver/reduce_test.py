@@ -375,7 +375,7 @@ def test_an_input_without_a_shape_is_told(tmp_path: Path, capsys: pytest.Capture
     ("arguments", "message"),
     [
         (["m.stw"], "m.stw: must be an .onnx model (found .stw); name the model"),
-        (["model.onnx", "-o", "model.onnx"], "-o model.onnx: is the model itself, which would be lost"),
+        (["model.onnx", "-o", "model.onnx"], "-o model.onnx: is a file of its own (found the model itself, which would be lost); name another file"),
         (["model.onnx", "--target", "tidy"], "tidy"),
         (["model.onnx", "--target", "tiny", "--cores", "9"], "cores: must be 1 to 1, as tiny has (found 9)"),
         (["model.onnx", "--const", "y=1"], "y: constants name inputs of the model (found none of this name)"),
