@@ -164,12 +164,17 @@ def inputs_wanted(wiring: Wiring, args: argparse.Namespace, constants: Mapping[s
 
 
 def named(wiring: Wiring, starts: Sequence[str], ends: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The values of `--from` and `--to` (default: the outputs). Raises one `CommandError` for all that name nothing."""
+    """The values of `--from` and `--to` (default: the outputs that depend on the former).
+
+    Raises one `CommandError` for all that name nothing.
+    """
     problems = list[str]()
     found = _named(wiring, starts, "--from", problems), _named(wiring, ends, "--to", problems)
     if problems:
         raise CommandError(*problems)
-    return found[0], found[1] or wiring.outputs
+    behind = wiring.made(wiring.after(found[0]))
+    outputs = [name for name in wiring.outputs if name in behind or not found[0]]
+    return found[0], found[1] or outputs or wiring.outputs
 
 
 def _named(wiring: Wiring, texts: Sequence[str], option: str, problems: list[str]) -> list[str]:
@@ -228,11 +233,9 @@ class Extraction:
         """The part. Raises `CommandError` if there is none."""
         edges, self.ends = self._ends(ends), ends
         part = self.wiring.between(starts, ends)
-        if not part:
+        if apart := [name for name in ends if self.wiring.makers[name] not in part]:
             way = f"from {names(list(starts))}" if starts else "from the inputs"
-            raise CommandError(
-                f"--to {names(list(ends))}: must depend on --from (found no node {way}); name other values"
-            )
+            raise CommandError(f"--to {names(apart)}: must depend on --from (found no node {way}); name other values")
         if unused := [name for name in starts if not part.intersection(self.wiring.readers.get(name, ()))]:
             lines = [
                 f"--from {name}: must lie on a way to --to (found no node that reads it on one); leave it out"
@@ -294,7 +297,7 @@ class Extraction:
             return more
         inputs = {name: self._border(name, edges[name]) for name in borders}
         outputs = [*ends, *self.more]
-        sizes = {name: extents(edge) for name, edge in {**ends, **self.more}.items()}
+        sizes = {name: extents(edge, value_of(edge, self.values).ndim) for name, edge in {**ends, **self.more}.items()}
         model = self.wiring.model(part, inputs, outputs, known, sizes)
         arrays = {name: border.array for name, border in inputs.items()}
         try:

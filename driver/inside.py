@@ -29,7 +29,6 @@ from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.host import host_type, is_host
 from ..dialects.graph.op import GraphOp, element, f32, shape
 from ..dialects.graph.views import ViewOp
-from ..frontend.cut import Extents
 from ..frontend.node import Value
 from ..frontend.onnx import import_onnx
 from ..passes.context import CompileContext
@@ -201,10 +200,10 @@ def is_tensor(edge: SSAValue) -> bool:
     return not is_host(edge) or host_type(edge).dtype is not None
 
 
-def extents(edge: SSAValue) -> Extents:
-    """As far as they are known when a model is compiled."""
+def extents(edge: SSAValue, rank: int) -> list[int | None]:
+    """As far as they are known when a model is compiled; `rank` is that of its value."""
     known = host_type(edge).shape if is_host(edge) else shape(edge)
-    return None if known is None else [size if size >= 0 else None for size in known]
+    return [None] * rank if known is None else [size if size >= 0 else None for size in known]
 
 
 def island(edge: SSAValue, behind: bool) -> list[str]:

@@ -288,7 +288,7 @@ class _Import:
             operands = [self._hosting.on_device(v) if isinstance(v, SSAValue) else v for v in node.inputs]
             moved = replace(node, inputs=operands)
             outputs = tagged(moved, self._import(moved), self._tags)
-            failure = None if not self.problems else InferError("its graphs run on the device")
+            failure = None if not self.problems else InferError("its graphs run on the device (found some that do not)")
         except FAULTS as error:
             failure = error
         inner, self.problems = self.problems, problems

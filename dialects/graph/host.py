@@ -140,7 +140,7 @@ class DownloadOp(HostBase):
         dtype = host_type(self.result).dtype
         assert dtype is not None
         with np.errstate(all="ignore"):
-            return array.astype(dtype)
+            return np.asarray(array).astype(dtype, copy=False)
 
 
 @irdl_op_definition

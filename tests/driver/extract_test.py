@@ -336,6 +336,110 @@ def test_a_part_may_begin_within_a_branch(extract: Extract, value: str, operator
     runs_alike(data)
 
 
+# what the CPU runs
+
+
+def with_the_cpu() -> onnx.ModelProto:
+    """The device, then the CPU in types of its own and shapes that data decide, then the device again."""
+    text = """<ir_version: 9, opset_import: ["" : 20]>
+    g (float[4,16] x, string[4,1] s) => (float[4,16] y, float[n] g, float[4,5] e, float[4,16] z) {
+        t = Tanh(x)  m = MatMul(t, w)  r = Relu(m)
+        d = Cast<to = 11>(r)  p = Exp(d)  f = Cast<to = 1>(p)  h = MatMul(f, w)  y = Sigmoid(h)
+        i = NonZero(r)  j = Transpose(i)  g = GatherND(r, j)
+        v, k = TopK(h, five)  o = Cast<to = 1>(k)  u = Mul(v, o)  e = Sigmoid(u)
+        c = StringConcat(s, s)  b = Equal(c, word)  a = Where(b, h, t)  z = Exp(a)
+        q = SequenceConstruct(d, p)  l = SequenceAt(q, one)  last = Identity(l)
+    }"""
+    model = onnx.parser.parse_model(text)
+    weights = np.random.default_rng(3).standard_normal((16, 16)).astype(np.float32) / 4
+    arrays = {"w": weights, "five": np.array([5]), "word": np.array("11", object), "one": np.array(1)}
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+    for node in model.graph.node:
+        node.name = f"{node.op_type}_{node.output[0]}"
+    model.graph.output.append(INFO("last", TensorProto.DOUBLE, [4, 16]))
+    return model
+
+
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+@pytest.mark.parametrize(
+    ("start", "end", "inputs", "operators"),
+    [
+        ("t", "r", ["t"], ["MatMul", "Relu"]),
+        ("m", "p", ["m"], ["Relu", "Cast", "Exp"]),
+        ("d", "p", ["d"], ["Exp"]),
+        ("d", "y", ["d"], ["Exp", "Cast", "MatMul", "Sigmoid"]),
+        ("p", "h", ["p"], ["Cast", "MatMul"]),
+        ("f", "y", ["f"], ["MatMul", "Sigmoid"]),
+        ("r", "j", ["r"], ["NonZero", "Transpose"]),
+        ("i", "g", ["i", "r"], ["Transpose", "GatherND"]),
+        ("t", "g", ["t"], ["MatMul", "Relu", "NonZero", "Transpose", "GatherND"]),
+        ("h", "k,v", ["h"], ["TopK"]),
+        ("v,k", "e", ["k", "v"], ["Cast", "Mul", "Sigmoid"]),
+        ("s", "c", ["s"], ["StringConcat"]),
+        ("c", "z", ["c", "h", "t"], ["Equal", "Where", "Exp"]),
+        ("b", "a", ["b", "h", "t"], ["Where"]),
+    ],
+)
+def test_a_part_begins_and_ends_where_the_cpu_has_a_tensor(
+    extract: Extract, start: str, end: str, inputs: list[str], operators: list[str], precision: str
+) -> None:
+    code, data, err = extract(with_the_cpu(), "--from", start, "--to", end, "--precision", precision)
+    assert code == 0, err
+    assert data["inputs"]["names"] == inputs, data["notes"]
+    assert [node.op_type for node in runs_alike(data).graph.node] == operators
+
+
+def test_the_types_of_the_cpu_are_recorded(extract: Extract) -> None:
+    code, _, err = extract(with_the_cpu(), "--from", "c,d,r", "--to", "b,p,i")
+    assert code == 0, err
+    with np.load("part.npz", allow_pickle=False) as inputs, np.load("part.outputs.npz", allow_pickle=False) as found:
+        assert (inputs["d"].dtype, inputs["c"].dtype.kind) == (np.float64, "U")
+        assert all(text == 2 * text[0] for text in inputs["c"].ravel())
+        assert (found["i"].dtype, found["p"].dtype, found["b"].dtype) == (np.int64, np.float64, np.bool_)
+        assert np.array_equal(found["p"] > 1, inputs["d"] > 0)
+
+
+def test_outputs_that_do_not_depend_on_the_start_are_none_of_the_part(extract: Extract) -> None:
+    code, data, err = extract(with_the_cpu(), "--from", "v,k")
+    assert code == 0, err
+    assert data["outputs"]["names"] == ["e"]
+    runs_alike(data)
+
+
+def test_a_sequence_is_no_border(extract: Extract) -> None:
+    code, data, err = extract(with_the_cpu(), "--from", "q", "--to", "last")
+    assert code == 0, err
+    assert data["inputs"]["names"] == ["d", "p"]
+    assert data["notes"] == ["q is seq(tensor(double)), no tensor: the part starts before it"]
+    runs_alike(data)
+    code, _, err = extract(None, "--to", "q")
+    assert code == 1
+    assert "--to q: must be a tensor (found seq(tensor(double))); name a value before or behind it" in err
+
+
+def test_integers_that_no_input_takes_are_no_border(extract: Extract) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (int64[3] n) => (int64[1,k] i) { u = Unique(n)  m = Mul(u, u)  i = NonZero(m) }"""
+    np.savez("in.npz", n=np.array([1 << 20, 0, 3]))
+    code, data, err = extract(onnx.parser.parse_model(text), "--input", "in.npz", "--from", "m")
+    assert code == 0, err
+    assert data["inputs"]["names"] == ["n"], "the device would multiply what it is given for u"
+    assert "m has integers that 32 bits do not hold (0 to 1099511627776): the part starts before it" in data["notes"]
+    runs_alike(data)
+
+
+def test_a_node_without_a_kernel_is_on_the_cpu_in_a_part_as_well(extract: Extract) -> None:
+    w = ModelWriter(seed=7)
+    conv = w.node("Conv", w.node("Relu", "x"), w.weight(4, 1, 63, 63, scale=0.01), group=4, pads=[31, 31, 31, 31])
+    model = w.model({"x": [1, 4, 63, 70]}, [w.node("Tanh", conv)])
+    code, data, err = extract(model, "--from", "Relu_0:0", "--to", "Conv_1:0")
+    assert code == 0, err
+    assert data["inputs"]["names"] == ["Relu_0:0"]
+    runs_alike(data)
+    code, _, err = extract(None, "--no-host", "--from", "Relu_0:0", "--to", "Conv_1:0")
+    assert code == 0, err  # the values of the graph, of which the device has no program
+
+
 # what is refused
 
 
@@ -346,6 +450,7 @@ def test_a_part_may_begin_within_a_branch(extract: Extract, value: str, operator
         (["--to", "Gemm_22"], ["--to Gemm_22: must be a value or a node of the main graph (found none of this name)"]),
         (["--to", "constant_0"], ["--to constant_0: must be a computed value (found an initialiser)"]),
         (["--from", "Relu_3:0", "--to", "Gemm_2:0"], ["--to Gemm_2:0: must depend on --from (found no node from Relu"]),
+        (["--from", "Relu_3:0", "--to", "Gemm_2:0,Gemm_4:0"], ["--to Gemm_2:0: must depend on --from (found no node"]),
         (
             ["--from", "x,Softmax_5:0", "--to", "Relu_1"],
             ["--from Softmax_5:0: must lie on a way to --to (found no node"],

@@ -86,6 +86,8 @@ def odd_node(operator: str, domain: str = "", **attributes: Any) -> onnx.NodePro
 
 
 NEG, FROB = odd_node("Neg"), odd_node("Frobnicate", "acme")
+WIDE = helper.make_node("Cast", [], [], "Odd_Wide", to=TensorProto.DOUBLE)
+NARROW = helper.make_node("Cast", [], [], "Odd_Narrow", to=TensorProto.FLOAT)
 
 
 def fails(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> str:
@@ -113,6 +115,34 @@ def test_an_unsupported_operator_in_a_chain_is_found(
     assert data["inputs"]["names"] == [border]
     with np.load(tmp_path / "part.npz") as recorded:
         assert np.array_equal(recorded[border], through(chain(length=place), border, place))
+
+
+def test_what_the_cpu_runs_is_refused_without_it_only(
+    reduce: Reduce, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = chain({60: WIDE, 61: NARROW}, 120)
+    data = reduce(model, "--no-host")
+    assert (data["symptom"]["kind"], data["operators"]) == ("refused", ["Cast"])
+    assert data["inputs"]["names"] == ["value_59"]
+    assert data["command"].endswith(" --no-host")
+    assert "Odd_Wide: " in fails(capsys, tmp_path, data["command"])
+    assert main(["reduce", str(tmp_path / "model.onnx"), "--target", "tiny", "--quiet"]) == 1
+    assert "(found that it compiles and agrees)" in capsys.readouterr().err
+
+
+def test_a_departure_behind_the_cpu_is_reduced_to_what_departs(reduce: Reduce, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value before it is of a type that only the CPU has."""
+    monkeypatch.setattr(NegOp, "evaluate", lambda self, x: x)
+    wide = numpy_helper.from_array(np.ones((1, 1 << 15), np.float32), "wide")
+    nodes = list(chain({20: WIDE, 21: NARROW}, 40).graph.node)
+    nodes += [
+        helper.make_node("ReduceMax", ["value_39"], ["most"], "Odd_Max", axes=[1], keepdims=1),
+        helper.make_node("Mul", ["most", "wide"], ["broad"], "Odd_Mul"),
+        helper.make_node("Neg", ["broad"], ["negative"], "Odd_Neg"),
+        helper.make_node("Relu", ["negative"], ["y"], "Odd_Relu"),
+    ]
+    data = reduce(model_of(nodes, {"x": [2, 8]}, "y", [wide]))
+    assert (data["symptom"]["kind"], data["operators"]) == ("departs", ["Neg"])
 
 
 def through(model: onnx.ModelProto, border: str, place: int) -> Any:
@@ -307,7 +337,7 @@ def test_of_a_branch_that_is_needed_its_content_is_not(
         raise InferError("an If is no friend of ours (found one)")
 
     monkeypatch.setattr(importer, "_branch", refuse)
-    data = reduce(branching({}))
+    data = reduce(branching({}), "--no-host")
     assert data["operators"] == ["If"]
     assert data["nodes"] == 3  # the If and a constant in each branch
     assert "an If is no friend of ours" in fails(capsys, tmp_path, data["command"])
@@ -375,7 +405,10 @@ def test_an_input_without_a_shape_is_told(tmp_path: Path, capsys: pytest.Capture
     ("arguments", "message"),
     [
         (["m.stw"], "m.stw: must be an .onnx model (found .stw); name the model"),
-        (["model.onnx", "-o", "model.onnx"], "-o model.onnx: is a file of its own (found the model itself, which would be lost); name another file"),
+        (
+            ["model.onnx", "-o", "model.onnx"],
+            "-o model.onnx: is a file of its own (found the model itself, which would be lost); name another file",
+        ),
         (["model.onnx", "--target", "tidy"], "tidy"),
         (["model.onnx", "--target", "tiny", "--cores", "9"], "cores: must be 1 to 1, as tiny has (found 9)"),
         (["model.onnx", "--const", "y=1"], "y: constants name inputs of the model (found none of this name)"),
