@@ -45,8 +45,13 @@ def agree(name: str, found: Any, reference: Any) -> Agreement:
     """Compares two arrays of one shape: the finite values, if NaNs and infinities are the same at the same places;
     otherwise the cosine is 0. Equal arrays, zeros among them, have cosine 1.
 
-    Of other values, and arrays of other shapes, the cosine is 1 if they are the same and 0 if they differ.
+    Lists agree as the worst of their items. Of other values, and arrays of other shapes, the cosine is 1 if they are
+    the same and 0 if they differ.
     """
+    if isinstance(found, list) and isinstance(reference, list):
+        pairs: list[tuple[Any, Any]] = list(zip(found, reference, strict=False))
+        if pairs and len(found) == len(reference):
+            return _worst(name, [agree(name, one, other) for one, other in pairs])
     if not (_is_numbers(found) and _is_numbers(reference) and found.shape == reference.shape):
         equal = same(found, reference)
         return Agreement(name, float(equal), 0.0 if equal else float("inf"), 0.0, float(equal))
@@ -58,6 +63,16 @@ def agree(name: str, found: Any, reference: Any) -> Agreement:
     cosine = 0.0 if not odd else 1.0 if np.array_equal(a, b) else float(a @ b) / norm if norm else 0.0
     error = float(np.abs(a - b).max(initial=0.0)) if odd else float("inf")
     return Agreement(name, cosine, error, float(np.abs(b).max(initial=0.0)), _top1(found, reference))
+
+
+def _worst(name: str, items: Sequence[Agreement]) -> Agreement:
+    return Agreement(
+        name,
+        min(item.cosine for item in items),
+        max(item.max_abs_error for item in items),
+        max(item.max_abs_reference for item in items),
+        min(item.top1 for item in items),
+    )
 
 
 def _is_numbers(value: Any) -> bool:

@@ -28,3 +28,19 @@ def test_what_is_no_number_in_one_alone_departs(found: float, reference: float) 
 def test_nothing_but_zeros() -> None:
     assert agree("y", np.zeros(3), np.zeros(3)).cosine == 1
     assert agree("y", np.zeros(3), np.ones(3)).cosine == 0
+
+
+def test_texts_lists_and_other_shapes() -> None:
+    texts = np.array(["a", "é"], object)
+    assert agree("y", texts, np.array(["a", "é"])).holds
+    assert not agree("y", texts, np.array(["a", "e"], object)).holds
+    assert not agree("y", np.zeros((2, 3)), np.zeros(6)).holds
+    assert not agree("y", texts, np.zeros(2)).holds
+    items = [np.ones(3), np.array([1.0, 2])]
+    result = agree("y", items, [np.ones(3), np.array([1, 2.001])])
+    assert result.holds
+    assert result.max_abs_error == pytest.approx(0.001)
+    assert not agree("y", items, items[:1]).holds
+    assert not agree("y", items, [np.ones(3), np.array([2.0, -1])]).holds
+    assert agree("y", [], []).holds
+    assert not agree("y", None, np.ones(1)).holds

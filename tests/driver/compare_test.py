@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx_models import bert_layer, mlp, small_cnn
+from onnx import numpy_helper
+from onnx_models import ModelWriter, bert_layer, mlp, small_cnn
 
 from stepwell.dialects.evaluate_tile import Prepared
 from stepwell.dialects.graph.activations import ReluOp
 from stepwell.driver.cli import main
 from stepwell.driver.compare import best_cosine, differing, name_nodes, with_all_values
+from stepwell.runtime.cpu import HostPart
 
 pytestmark = pytest.mark.xdist_group("device")
 
@@ -137,6 +139,71 @@ def test_the_text_names_the_first_that_departs(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["stage", "output", "cosine"]
     assert lines[-1].startswith("departs at import: graph.relu of Relu_1: cosine 0.")
+
+
+# with the CPU
+
+
+def with_the_cpu() -> onnx.ModelProto:
+    """Outputs of the device, of a size that data decide, of texts, and of a sequence."""
+    text = """<ir_version: 9, opset_import: ["" : 20]>
+    g (float[4,16] x, string[3] s) => (float[4,16] y, float[n] g, string[3] c, seq(double[4,16]) q) {
+        t = Tanh(x)  d = Cast<to = 11>(t)  p = Exp(d)  f = Cast<to = 1>(p)  y = MatMul(f, w)
+        i = NonZero(t)  j = Transpose(i)  g = GatherND(t, j)  c = StringConcat(s, s)  q = SequenceConstruct(d, p)
+    }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(numpy_helper.from_array(np.eye(16, dtype=np.float32), "w"))
+    return model
+
+
+def test_every_stage_runs_with_the_cpu(compare: Compare) -> None:
+    code, data = compare(with_the_cpu())
+    assert code == 0
+    assert [stage["name"] for stage in data["stages"]] == ["import", "graph", "tile", "npu"]
+    assert all(output["cosine"] > 0.9999 for stage in data["stages"] for output in stage["outputs"])
+    assert {node["operator"] for part in data["host"] for node in part} >= {"NonZero", "StringConcat", "Exp"}
+
+
+def test_what_the_cpu_gives_is_compared_as_well(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: HostPart, values: Any, run: Any = HostPart.run) -> list[Any]:
+        return [text[::-1] if text.dtype == object else text for text in run(self, values)]
+
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 20]>
+    g (float[4,16] x, string[3] s) => (float[4,16] y, string[3] c) { y = Tanh(x)  c = StringConcat(s, s) }""")
+    monkeypatch.setattr(HostPart, "run", broken)
+    code, data = compare(model)
+    assert (code, data["departs"]) == (1, "import")
+    assert data["stages"][0]["departure"]["op"] == "output c"
+
+
+def large_window() -> onnx.ModelProto:
+    """A convolution that no kernel of `tiny` computes."""
+    w = ModelWriter(seed=7)
+    conv = w.node("Conv", w.node("Relu", "x"), w.weight(4, 1, 63, 63, scale=0.01), group=4, pads=[31, 31, 31, 31])
+    return w.model({"x": [1, 4, 63, 70]}, [w.node("Tanh", conv)])
+
+
+def test_a_node_without_a_kernel_goes_to_the_cpu(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, data = compare(large_window())
+    assert code == 0
+    assert [stage["name"] for stage in data["stages"]] == ["import", "graph", "tile", "npu"]
+    ((node,),) = data["host"]
+    assert node["name"] == "Conv_1"
+    assert "must fit on chip" in node["reason"]
+
+
+def test_the_nodes_on_the_cpu_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(large_window(), tmp_path / "m.onnx")
+    given = [str(tmp_path / "m.onnx"), "--target", "tiny", "--quiet"]
+    assert main(["compare", *given, "--random", "0"]) == 0
+    *_, verdict, heading, line = capsys.readouterr().out.splitlines()
+    assert verdict == "every stage agrees"
+    assert heading == "1 node on the CPU, in 1 part:"
+    assert line.startswith("  Conv_1 (Conv): ")
+    assert main(["compare", *given, "--random", "0", "--no-host"]) == 1
+    assert "must fit on chip" in capsys.readouterr().err
+    assert main(["check", *given]) == 0
+    assert "clean, every interleaving gives the same bytes" in capsys.readouterr().out
 
 
 def test_moved_axes_are_recognised() -> None:
