@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 COSINE = 0.9995
 """Least cosine of an fp16 result."""
+_NUMBER = (np.ndarray, np.generic, int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,21 @@ def agree(name: str, found: Any, reference: Any) -> Agreement:
     """Compares two arrays of one shape: the finite values, if NaNs and infinities are the same at the same places;
     otherwise the cosine is 0. Equal arrays, zeros among them, have cosine 1.
 
-    Lists agree as the worst of their items. Of other values, and arrays of other shapes, the cosine is 1 if they are
-    the same and 0 if they differ.
+    Sequences and maps agree as the worst of their items. Of other values, and arrays of other shapes, the cosine is 1
+    if they are the same and 0 if they differ.
     """
-    if isinstance(found, list) and isinstance(reference, list):
-        pairs: list[tuple[Any, Any]] = list(zip(found, reference, strict=False))
-        if pairs and len(found) == len(reference):
-            return _worst(name, [agree(name, one, other) for one, other in pairs])
-    if not (_is_numbers(found) and _is_numbers(reference) and found.shape == reference.shape):
-        equal = same(found, reference)
-        return Agreement(name, float(equal), 0.0 if equal else float("inf"), 0.0, float(equal))
+    items = _pairs(found, reference)
+    if items:
+        return _worst(name, [agree(name, one, other) for one, other in items])
+    if isinstance(found, _NUMBER) and isinstance(reference, _NUMBER):
+        a, b = np.asarray(found), np.asarray(reference)
+        if a.shape == b.shape and _is_numeric(a) and _is_numeric(b):
+            return _agree(name, a, b)
+    equal = same(found, reference)
+    return Agreement(name, float(equal), 0.0 if equal else float("inf"), 0.0, float(equal))
+
+
+def _agree(name: str, found: Array, reference: Array) -> Agreement:
     a, b = found.astype(np.float64).reshape(-1), reference.astype(np.float64).reshape(-1)
     finite = np.isfinite(a) & np.isfinite(b)
     odd = bool(np.array_equal(a[~finite], b[~finite], equal_nan=True))
@@ -75,20 +81,32 @@ def _worst(name: str, items: Sequence[Agreement]) -> Agreement:
     )
 
 
-def _is_numbers(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "biufV"
+def _is_numeric(array: Array) -> bool:
+    return array.dtype.kind in "biuf" or array.dtype.name == "bfloat16"
+
+
+def _pairs(found: Any, reference: Any) -> list[tuple[Any, Any]] | None:
+    """The items of two sequences of one length, or of two maps with the same keys; None for other values."""
+    if isinstance(found, list) and isinstance(reference, list):
+        ours, theirs = cast(list[Any], found), cast(list[Any], reference)
+        return list(zip(ours, theirs, strict=True)) if len(ours) == len(theirs) else None
+    if isinstance(found, dict) and isinstance(reference, dict):
+        mine, other = cast(dict[Any, Any], found), cast(dict[Any, Any], reference)
+        return [(mine[key], other[key]) for key in mine] if mine.keys() == other.keys() else None
+    return None
 
 
 def same(found: Any, reference: Any) -> bool:
-    """Whether two values are the same: arrays by type, shape and bits, texts by what they say, lists item by item."""
-    if isinstance(found, np.ndarray) and isinstance(reference, np.ndarray):
-        if found.dtype.kind in "OUS" and reference.dtype.kind in "OUS":
-            return found.shape == reference.shape and found.tolist() == reference.tolist()
-        return (found.dtype, found.shape, found.tobytes()) == (reference.dtype, reference.shape, reference.tobytes())
-    if isinstance(found, list | tuple) and isinstance(reference, list | tuple):
-        pairs: list[tuple[Any, Any]] = list(zip(found, reference, strict=False))
-        return len(found) == len(reference) and all(same(one, other) for one, other in pairs)
-    return type(found) is type(reference) and found == reference
+    """Whether two values are the same: arrays by type, shape and bits, texts by what they say, others by items."""
+    items = _pairs(found, reference)
+    if items is not None:
+        return all(same(one, other) for one, other in items)
+    if isinstance(found, np.ndarray | np.generic) and isinstance(reference, np.ndarray | np.generic):
+        a, b = np.asarray(found), np.asarray(reference)
+        if a.dtype.kind in "OUS" and b.dtype.kind in "OUS":
+            return a.shape == b.shape and a.tolist() == b.tolist()
+        return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+    return type(found) is type(reference) and bool(found == reference)
 
 
 def _top1(found: Array, reference: Array) -> float:

@@ -44,3 +44,5 @@ def test_texts_lists_and_other_shapes() -> None:
     assert not agree("y", items, [np.ones(3), np.array([2.0, -1])]).holds
     assert agree("y", [], []).holds
     assert not agree("y", None, np.ones(1)).holds
+    assert agree("y", [{1: 0.5, 2: 0.5}], [{1: 0.5, 2: 0.5001}]).max_abs_error == pytest.approx(0.0001)
+    assert not agree("y", [{1: 0.5}], [{2: 0.5}]).holds
