@@ -6,9 +6,9 @@ from typing import overload
 import numpy as np
 
 from ...dialects.tile import SIZES
-from ...dialects.tile.builder import Affine, Index
+from ...dialects.tile.builder import Index
 from ...runtime.target import Target
-from .product import SEGMENT
+from .contraction import Grid
 from .schedule import Column, tile_sizes
 from .space import balanced, up16
 
@@ -108,21 +108,36 @@ class Image:
         sizes = [m for m in tile_sizes(self.ow, 512) if m <= end and m * sw >= left and self.across(m) <= self.w]
         return [m for m in sizes if end // m * m * sw - left < self.w]
 
-    def channel_at(self, position: Affine) -> Affine:
-        """The first channel of chunks of k, or one before it: of each loop over chunks its steps in whole blocks of
-        channels."""
-        step = self.c0 * self.taps
-        return Affine(0, tuple((coef // step * self.c0, x, y) for coef, x, y in position.terms))
+    def grid(self, k1: int) -> Grid:
+        """Chunks of k that have all taps of some blocks of channels, or of one block some rows of the kernel."""
+        block = self.c0 * self.taps
+        return Grid(k1, k1 if k1 >= block else block)
 
-    def chunk_channels(self, k1: int) -> int:
-        """Channels from `channel_at` of a chunk of k1 on that any chunk has."""
-        step = self.c0 * self.taps
-        inside = min(self.depth, SEGMENT)
-        segment, chunk = np.meshgrid(np.arange(-(-self.depth // SEGMENT)), np.arange(-(-inside // k1)), indexing="ij")
-        first = segment * SEGMENT + chunk * k1
-        last = np.minimum(np.minimum(first + k1, (segment + 1) * SEGMENT), self.depth)
-        width = -(-last // step) - segment * (SEGMENT // step) - chunk * (k1 // step)
-        return int(width[first < self.depth].max()) * self.c0
+    def part(self, k1: int) -> "Image":
+        """What a chunk of the grid has of the image: its channels, and the rows of the kernel."""
+        blocks = k1 // (self.c0 * self.taps)
+        if blocks:
+            return replace(self, channels=min(blocks * self.c0, self.channels))
+        rows = k1 // (self.c0 * self.kernel[1])
+        return replace(self, channels=min(self.c0, self.channels), kernel=(rows, self.kernel[1]))
+
+    def chunks(self, target: Target) -> list[int]:
+        """Sizes of chunks that have a part of the image: whole blocks of channels; rows of the kernel, if the panel of
+        one block is large."""
+        row, (down, _) = self.c0 * self.kernel[1], self.kernel
+        sizes = [row * down << n for n in range(8)]
+        if self.large(self.c0, target):
+            sizes += [row * -(-down // (1 << n)) for n in range(1, down.bit_length() + 1)]
+        return [k1 for k1 in dict.fromkeys(sizes) if k1 < self.depth and k1 % 16 == 0]
+
+    @overload
+    def height(self, rows: int) -> int: ...
+    @overload
+    def height(self, rows: Column) -> Column: ...
+    def height(self, rows: int | Column) -> int | Column:
+        """Input rows that any `rows` output rows see of the image at most."""
+        size = (rows - 1) * self.strides[0] + self.reach
+        return min(size, self.h) if isinstance(rows, int) else np.minimum(size, self.h)
 
     def two_bounds(self, rows: int, m0: int) -> bool:
         """Whether a block of m0 pixels would end with its panel or with the image, whichever comes first: no field has

@@ -21,7 +21,7 @@ from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.target import Target
 from .body import Dim, Machine, Region, first_fitting
-from .contraction import SEGMENT, Finish, contract, maybe_loop, upto
+from .contraction import SEGMENT, Chunk, Finish, contract, maybe_loop, upto
 from .geometry import Image, panel_heights
 from .image import Rows, pixel_blocks
 from .space import Spot, balanced, balanced16, flat_arguments, open_tiles, up16
@@ -211,8 +211,8 @@ class _Grouped:
         step = _Step(k, this, c, rows, self.weights, pixel, count, self.dims[3].extent)
         if c.groups == 1:
 
-            def stream(first: Affine, count: Index, chunk: int) -> None:
-                self.weights.load(self.dims, first, count, 2, chunk)
+            def stream(chunk: Chunk) -> None:
+                self.weights.load(self.dims, chunk.first, chunk.count, 2, chunk.size)
 
             return contract(k, this.depth, c.k0, c.k0, None if c.resident else stream, levels, step)
         sums = "i32" if this.image.dtype in ("i8", "u8") else "f32"
