@@ -91,11 +91,12 @@ def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue
     out in the one way that suits its tiles best."""
     target = r.target
     parts: list[NDArray[np.int64]] = []
-    for rows in panel_heights(image):
+    large = image.large(image.channels, target)
+    for rows in panel_heights(image, large):
         m0, n0 = _tiles(image.pixel_tiles(rows), columns, r, epilogue, rows == 1 and not parts)
         if m0.size:
             parts.append(_whole(image, rows, k_steps(image.depth, m0, n0, r.esize, target)))
-    if image.large(image.channels, target):
+    if large:
         parts += _cut_panels(image, columns, r, epilogue)
         parts += [part - SLOT for part in parts]
     if not parts:
@@ -153,7 +154,7 @@ def _rows(
 def _cut_panels(image: Image, columns: int, r: Rates, epilogue: Epilogue) -> Iterator[NDArray[np.int64]]:
     """Cuts whose panel is the window under one tile, has the channels of a chunk of k, or both."""
     shapes = [(1, m, True) for m in image.window_tiles()]
-    shapes += [(rows, up16(rows * image.ow), False) for rows in panel_heights(image) if rows * image.ow <= 512]
+    shapes += [(rows, up16(rows * image.ow), False) for rows in panel_heights(image, True) if rows * image.ow <= 512]
     for rows, m, window in shapes:
         m0, n0 = _tiles([m], columns, r, epilogue, False)
         if window:

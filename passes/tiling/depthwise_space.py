@@ -84,8 +84,9 @@ def lattice(image: Image, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     out in the one way that suits its tiles best."""
     target = r.target
     cuts: list[tuple[int, ...]] = []
-    panels = [(h, image.pixel_tiles(h), 0) for h in panel_heights(image)]
-    if image.large(min(image.channels, GROUP), target):
+    large = image.large(min(image.channels, GROUP), target)
+    panels = [(h, image.pixel_tiles(h), 0) for h in panel_heights(image, large)]
+    if large:
         panels.append((1, image.window_tiles(), 1))
     for rows, sizes, window in panels:
         for n0 in tile_sizes(image.channels, 512):

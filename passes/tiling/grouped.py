@@ -89,8 +89,9 @@ def tile_groups(name: str, region: Region, machine: Machine) -> tile.KernelOp:
 def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
     """Cuts whose tiles fit L0 twice."""
     image, es = this.image, SIZES[this.image.dtype]
-    panels = [(rows, _pixels(image, rows), False) for rows in panel_heights(image)]
-    if image.large(this.channels, target):
+    large = image.large(this.channels, target)
+    panels = [(rows, _pixels(image, rows), False) for rows in panel_heights(image, large)]
+    if large:
         panels.append((1, image.window_tiles(), True))
     for rows, sizes, window in panels:
         for groups, n0, resident in _blocks(this):

@@ -70,6 +70,9 @@ class Rows:
         """Loads the input rows under output rows [first, first + rows) of image b; channels of `block`, or all; of a
         window those under the output columns from `left` on."""
         image = self.image
+        if image.cropped(self.rows):
+            self._load_rows(b, first, left or Affine(), spot.slots, block, image, Affine())
+            return
         line = image.w * image.channels
         above, step = image.pads[0] if self.rows < image.oh else 0, image.strides[0]
         height = image.panel_rows(self.rows)
@@ -92,21 +95,27 @@ class Rows:
 
     def load_part(self, b: Affine, first: Affine, left: Affine, k1: int, chunk: Chunk, slots: int) -> None:
         """Loads what a chunk of k has under output rows [first, first + rows) of image b, and under the output columns
-        from `left` on of a window. To `im2col`, the rows of the kernel that it has are a kernel of its own."""
-        image, k = self.image, self.k
-        part, (above, _), (step, _) = image.part(k1), image.pads, image.strides
-        tap = chunk.part * (part.kernel[0] * image.dilations[0])
+        from `left` on of a window."""
+        part = self.image.part(k1)
+        channel, size = chunk.unit * part.channels, self.image.channels
+        there = self.k.clamp(size - channel, part.channels) if channel.terms else part.channels
+        tap = chunk.part * (part.kernel[0] * self.image.dilations[0])
+        self._load_rows(b, first, left, slots, Dim(size, part.channels, channel, there), part, tap)
+
+    def _load_rows(
+        self, b: Affine, first: Affine, left: Affine, slots: int, block: Dim | None, part: Image, tap: Affine
+    ) -> None:
+        """Loads what there is of the rows under those taps that `part` has, from `tap` rows below the first one on. To
+        `im2col` they are a kernel of its own."""
+        image, k, (above, _), (step, _) = self.image, self.k, self.image.pads, self.image.strides
         height, place = part.height(self.rows), first * step + tap - above
-        self.width, self.left = part.channels, left
+        self.width, self.present = (block.tile, block.extent) if block else (image.channels, image.channels)
+        self.left, line = left, image.w * image.channels
         self.buffer = k.alloc((height, self.across, self.width), image.dtype, "l1", slots)
         top = k.larger(place, 0) if above else place
         rest = k.smaller(place + ((self.rows - 1) * step + part.reach), image.h) - top
         count = k.clamp(rest, height) if rest.terms else max(0, rest.base)
-        channel = chunk.unit * part.channels
-        there = k.clamp(image.channels - channel, part.channels) if channel.terms else part.channels
-        block, self.present = Dim(image.channels, part.channels, channel, there), there
-        line = image.w * image.channels
-        self._copy(0, b * (image.h * line) + channel + top * line, count, block)
+        self._copy(0, b * (image.h * line) + (block.start if block else 0) + top * line, count, block)
         # The taps before those of the part lie in the padding above, if there is enough of it.
         beyond = k.larger(tap - above, 0) if tap.terms else Affine()
         below = k.clamp(image.h - beyond, image.h) if tap.terms else image.h
