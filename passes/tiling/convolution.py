@@ -111,9 +111,7 @@ def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue
     _, first, of = np.unique((table[:, 0] * 1024 + table[:, 2]) * 8 + kind, return_index=True, return_inverse=True)
     split = splits(image, columns, kind[first], t["rows"][first], t["n0"][first], r, cores, epilogue)
     t |= {name: split[of, i] for i, name in enumerate(PARTS)}
-    # Windows are not shared out: there is something else to share.
-    alone = (cores > 1) & (t["window"] == 1) & (image.batch * image.oh == 1) & (t["n0"] >= columns)
-    legal = (levels(image, columns, t) <= LEVELS) & ~alone
+    legal = levels(image, columns, t) <= LEVELS
     need = l1_need(image, columns, t)
     keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
     return {name: column[keep] for name, column in t.items()}

@@ -16,7 +16,7 @@ from .body import Dim, Machine, Region, first_fitting
 from .contraction import Finish, epilogue_of, maybe_loop, upto
 from .depthwise_space import GROUP, Cut, schedules
 from .geometry import Image
-from .image import Rows, pixel_blocks
+from .image import Rows, pixel_blocks, with_windows
 from .space import Spot, flat_arguments, open_tiles
 
 
@@ -55,7 +55,7 @@ def _build(name: str, region: Region, image: Image, c: Cut, cores: int) -> tile.
         if spot.depth == len(loops) - 1:
             rows.load(dims[0].start, dims[1].start, spot, dims[2], dims[3].start)
 
-    opened = open_tiles(k, dims, loops, cores, (*c.parts, 1), load)
+    opened = open_tiles(k, dims, loops, cores, with_windows(c.parts, dims[3], cores), load)
     with opened, pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, _):
         first = dims[0].start * (image.oh * image.ow) + pixel
         finish.place(Dim(pixels, min(c.m0, c.rows * image.ow), first, count), dims[2])

@@ -97,9 +97,7 @@ def lattice(image: Image, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     t = {name: table.reshape(-1, 7)[:, i].astype(np.float64) for i, name in enumerate(Cut._fields[:7])}
     t |= splits(image, t, r, cores, epilogue)
     fed = np.where(t["resident"] == 1, image.depth, 2 * t["taps"] * t["g0"]) * r.esize
-    # Windows are not shared out: there is something else to share.
-    alone = (cores > 1) & (t["window"] == 1) & (image.batch * image.oh == 1) & (t["n0"] >= image.channels)
-    legal, need = (levels(image, t) <= LEVELS) & (fed <= target.l0b_bytes) & ~alone, l1_need(image, t)
+    legal, need = (levels(image, t) <= LEVELS) & (fed <= target.l0b_bytes), l1_need(image, t)
     keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
     return {name: column[keep] for name, column in t.items()}
 

@@ -139,8 +139,7 @@ class Image:
         one block is large."""
         row, (down, _) = self.c0 * self.kernel[1], self.kernel
         sizes = [row * down << n for n in range(8)]
-        if self.large(self.c0, target):
-            sizes += [row * -(-down // (1 << n)) for n in range(1, down.bit_length() + 1)]
+        sizes += [row * -(-down // (1 << n)) for n in range(1, down.bit_length() + 1)]
         return [k1 for k1 in dict.fromkeys(sizes) if k1 < self.depth and k1 % 16 == 0]
 
     @overload

@@ -23,7 +23,7 @@ from .contraction import Chunk, Finish, Panel, contract, epilogue_of
 from .convolution import Cut, schedules
 from .geometry import Image
 from .product import Matrix
-from .space import Spot, flat_arguments, open_tiles, up16
+from .space import Spot, even_parts, flat_arguments, open_tiles, up16
 
 
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
@@ -203,7 +203,7 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
             slots = min(spot.slots, c.slots)
             rows.load(dims[0].start, dims[1].start, replace(spot, slots=slots), left=dims[3].start)
 
-    with open_tiles(k, dims, loops, cores, (*c.parts, 1), load):
+    with open_tiles(k, dims, loops, cores, with_windows(c.parts, dims[3], cores), load):
         levels = len(loops) + (not loops and cores > 1)
         with pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, inside):
             first = dims[0].start * (image.oh * image.ow) + pixel
@@ -214,6 +214,12 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
             acc = contract(k, image.depth, c.k0, c.k1, stream, levels + inside, step, grid)
             finish.run(acc)
     return k.finish()
+
+
+def with_windows(parts: Sequence[int], windows: Dim, cores: int) -> tuple[int, ...]:
+    """Parts of images, rows and columns, and of windows of a row: these are shared out if nothing else is."""
+    alone = windows.blocks > 1 and max(parts) == 1
+    return (*parts, *(even_parts([windows.blocks], cores) if alone else (1,)))
 
 
 class Pixels(Protocol):
