@@ -157,7 +157,7 @@ def _cut_panels(image: Image, columns: int, r: Rates, epilogue: Epilogue) -> Ite
         m0, n0 = _tiles([m], columns, r, epilogue, False)
         if window:
             yield _whole(image, rows, k_steps(image.depth, m0, n0, r.esize, r.target), window)
-        for k1 in image.chunks(r.target):
+        for k1 in image.chunks():
             k0 = _steps_of(k1, m0, n0, r)
             tiles = np.stack([m0, n0, k0], 1)[k0 > 0]
             for resident in (1, 0):

@@ -134,9 +134,8 @@ class Image:
         rows = k1 // (self.c0 * self.kernel[1])
         return replace(self, channels=min(self.c0, self.channels), kernel=(rows, self.kernel[1]))
 
-    def chunks(self, target: Target) -> list[int]:
-        """Sizes of chunks that have a part of the image: whole blocks of channels; rows of the kernel, if the panel of
-        one block is large."""
+    def chunks(self) -> list[int]:
+        """Sizes of chunks that have a part of the image: whole blocks of channels, or rows of the kernel."""
         row, (down, _) = self.c0 * self.kernel[1], self.kernel
         sizes = [row * down << n for n in range(8)]
         sizes += [row * -(-down // (1 << n)) for n in range(1, down.bit_length() + 1)]

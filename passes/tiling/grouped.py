@@ -6,10 +6,11 @@ for image, row panel or window of a row, block of groups:
     for each group: for k0: im2col, feed b, mma
     drain, epilogue, store
 
-A block of one group may also be cut by its outputs, and may bring its weights step by step.
+A block of one group may also be cut by its outputs, and may bring its weights step by step, and with each tile what a
+chunk of k has of the panel.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...dialects import tile
@@ -54,11 +55,16 @@ class Groups:
         """Length of k."""
         return packed_depth(self.channels, self.image.taps)
 
+    @property
+    def inner(self) -> Image:
+        """One group."""
+        return replace(self.image, channels=self.channels)
+
 
 @dataclass(frozen=True)
 class Cut:
     """Output rows of a panel; pixels, groups and outputs of each for a tile; k of a step; `resident`: all weights of a
-    block are in L1; `window`: a panel is for m0 pixels of one row."""
+    block are in L1; `window`: a panel is for m0 pixels of one row; `k1`: it has a chunk of k, if that is not 0."""
 
     rows: int
     m0: int
@@ -67,6 +73,7 @@ class Cut:
     k0: int
     resident: bool
     window: bool = False
+    k1: int = 0
 
     @property
     def width(self) -> int:
@@ -78,12 +85,19 @@ def tile_groups(name: str, region: Region, machine: Machine) -> tile.KernelOp:
     """The kernel of a convolution by group; the best cut by estimate whose buffers fit."""
     this, target, cores = Groups.of(region.ops[0]), machine.target, machine.cores
     machine.need_cube(this.image.dtype)
-    cuts = sorted(_cuts(this, target), key=lambda c: _estimate(this, c, target, cores))
+    cuts = sorted(fitting_cuts(this, target), key=lambda c: _estimate(this, c, target, cores))
     return first_fitting(
         (_Grouped(name, region, this, c, cores).build() for c in cuts),
         machine,
         "a panel of rows and the tiles of one group must fit on chip",
     )
+
+
+def fitting_cuts(this: Groups, target: Target) -> Sequence[Cut]:
+    """Cuts that may fit L1; if none does, the one that needs least."""
+    cuts = [*_cuts(this, target)]
+    fits = [c for c in cuts if _least(this, c) <= target.l1_bytes]
+    return fits or sorted(cuts, key=lambda c: _least(this, c))[:1]
 
 
 def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
@@ -99,14 +113,22 @@ def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
             for m0 in sizes:
                 if 8 * m0 * width > target.l0c_bytes:
                     continue
-                for k in (512, 256, 128, 64, 32, 16):
-                    k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
-                    if (k > 16 and k >= 2 * k0) or 2 * m0 * k0 * es > target.l0a_bytes:
-                        continue
-                    cut = Cut(rows, m0, groups, n0, k0, resident, window)
-                    if 2 * up16(n0) * k0 * es <= target.l0b_bytes and _levels(this, cut) <= LEVELS:
-                        yield cut
-                        break
+                most = min(target.l0a_bytes // (2 * m0 * es), target.l0b_bytes // (2 * up16(n0) * es))
+                yield from _deep(this, Cut(rows, m0, groups, n0, 0, resident, window), most, large, target)
+
+
+def _deep(this: Groups, cut: Cut, most: int, large: bool, target: Target) -> Iterator[Cut]:
+    """The cut with steps of at most so many k, and if panels are large with chunks of k."""
+    for k in (512, 256, 128, 64, 32, 16):
+        k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
+        if (k == 16 or k < 2 * k0) and k0 <= most and _levels(this, found := replace(cut, k0=k0)) <= LEVELS:
+            yield found
+            break
+    if large and cut.groups == 1 and _pixels_of(this, cut) == 1:
+        for k1 in this.inner.chunks():
+            k0 = max((16 * d for d in range(1, k1 // 16 + 1) if k1 // 16 % d == 0 and 16 * d <= most), default=0)
+            if k0 and _levels(this, found := replace(cut, k0=k0, k1=k1)) <= LEVELS:
+                yield found
 
 
 def _pixels(image: Image, rows: int) -> list[int]:
@@ -129,8 +151,22 @@ def _levels(this: Groups, c: Cut) -> int:
     """Loops, one in another."""
     image = this.image
     tiles = (image.batch > 1, c.rows < image.oh, c.groups < this.count, c.n0 < this.outputs)
-    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < this.depth, this.depth > SEGMENT)
+    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < (c.k1 or this.depth), this.depth > SEGMENT, c.k1 > 0)
     return max(1, sum(tiles)) + sum(steps)
+
+
+def _pixels_of(this: Groups, c: Cut) -> int:
+    """Tiles of the pixels of a panel."""
+    return 1 if c.window else -(-c.rows * this.image.ow // c.m0)
+
+
+def _least(this: Groups, c: Cut) -> int:
+    """Bytes in L1 at least."""
+    image, part = this.image, this.inner.part(c.k1) if c.k1 else replace(this.image, channels=this.channels * c.groups)
+    across = image.across(c.m0) if c.window else image.w
+    rows = part.height(c.rows) if c.k1 else image.panel_rows(c.rows)
+    depth = this.depth * c.groups if c.resident else min(SEGMENT, c.k1 or c.k0)
+    return (rows * across * part.channels + depth * up16(c.n0)) * SIZES[image.dtype]
 
 
 def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
@@ -139,7 +175,7 @@ def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
     windows, across = (-(-image.ow // c.m0), image.across(c.m0)) if c.window else (1, image.w)
     outer, blocks = image.batch * -(-image.oh // c.rows) * windows, -(-this.count // c.groups)
     share = -(-outer // cores) if outer > 1 else -(-blocks // cores) / blocks
-    pixels, steps = 1 if c.window else -(-c.rows * image.ow // c.m0), -(-this.depth // c.k0)
+    pixels, steps = _pixels_of(this, c), -(-this.depth // c.k0)
     wide = image.dtype == "f32"
     block_k, cost = (target.cube_k_f32, target.cube_cost_f32) if wide else (target.cube_k_f16, 1)
     cells = -(-c.m0 // target.cube_m) * -(-c.n0 // target.cube_n) * -(-this.depth // block_k) * cost
@@ -154,8 +190,11 @@ def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
     bandwidth = min(target.gm_path, target.gm_port / cores)
     times = 1 if c.resident else pixels
     weights = this.count * this.depth * this.outputs * es * times
-    load = (image.panel_rows(c.rows) * across * image.channels * es + weights) / bandwidth
-    load += blocks * (1 + parts * times * (1 if c.resident else steps)) * target.fixed_load
+    chunks = -(-this.depth // c.k1) if c.k1 else 0
+    height = this.inner.part(c.k1).height(c.rows) * chunks * parts if c.k1 else image.panel_rows(c.rows)
+    load = (height * across * image.channels * es + weights) / bandwidth
+    loads = (0 if c.resident else chunks or steps) + chunks
+    load += blocks * (1 + parts * times * max(1, loads)) * target.fixed_load
     store = tiles * (area * es / bandwidth + target.fixed_store)
     return share * max(cube, feed, drain, load + store) + load / blocks + (drain + store) / tiles
 
@@ -186,7 +225,7 @@ class _Grouped:
         levels, slots = max(1, len(loops)), 2 if loops else 1
 
         def load(spot: Spot) -> None:
-            if spot.depth == len([d for d in loops if d != 3]) - 1:
+            if spot.depth == len([d for d in loops if d != 3]) - 1 and not c.k1:
                 rows.load(dims[0].start, dims[1].start, spot, _scaled(k, dims[2], this.channels), dims[4].start)
 
         with open_tiles(k, dims, loops, self.cores, at=load):
@@ -213,9 +252,17 @@ class _Grouped:
         if c.groups == 1:
 
             def stream(chunk: Chunk) -> None:
-                self.weights.load(self.dims, chunk.first, chunk.count, 2, chunk.size)
+                if not c.resident:
+                    self.weights.load(self.dims, chunk.first, chunk.count, 2, chunk.size)
+                if c.k1:
+                    b, row, block, _, x = self.dims
+                    group = _scaled(k, block, this.channels)
+                    rows.load_part(b.start, row.start, x.start, group, c.k1, chunk, 2)
+                    step.start = chunk.start
 
-            return contract(k, this.depth, c.k0, c.k0, None if c.resident else stream, levels, step)
+            grid = this.inner.grid(c.k1) if c.k1 else None
+            loads = stream if c.k1 or not c.resident else None
+            return contract(k, this.depth, c.k0, c.k1 or c.k0, loads, levels, step, grid)
         sums = "i32" if this.image.dtype in ("i8", "u8") else "f32"
         acc = k.alloc((c.m0, c.width), sums, "l0c", 2)
         with k.loop(self.dims[2].extent) as group, maybe_loop(k, this.depth, c.k0) as position:
@@ -274,6 +321,8 @@ class _Step:
     count: Index
     columns: Index
     group: Affine = field(default_factory=Affine)
+    start: Affine = field(default_factory=Affine)
+    """The first k that the panel has."""
 
     @property
     def dtype(self) -> str:
@@ -292,7 +341,8 @@ class _Step:
         m, n = self.extents
         a0 = k.alloc((self.c.m0, self.c.k0), self.dtype, "l0a", 2)
         b0 = k.alloc((self.c.k0, up16(self.c.n0)), self.dtype, "l0b", 2)
-        moving = {"m0": self.pixel, "k0": position, "channels": this.channels}
+        channels = self.rows.present if self.c.k1 else this.channels
+        moving = {"m0": self.pixel, "k0": position - self.start, "channels": channels}
         fixed = self.rows.fields() | {"c0": inner_channels(this.channels)}
         k.im2col(a0[0, 0], self.rows.patches(self.group * this.channels), (m, count), **moving, **fixed)
         k.feed_b(b0[0, 0], self.weights.at(self.group, position), (count, n))

@@ -93,14 +93,18 @@ class Rows:
             self._copy(above, base + first * step * line, count, block)
         self.row0 = first * step - above
 
-    def load_part(self, b: Affine, first: Affine, left: Affine, k1: int, chunk: Chunk, slots: int) -> None:
+    def load_part(
+        self, b: Affine, first: Affine, left: Affine, group: Dim | None, k1: int, chunk: Chunk, slots: int
+    ) -> None:
         """Loads what a chunk of k has under output rows [first, first + rows) of image b, and under the output columns
-        from `left` on of a window."""
-        part = self.image.part(k1)
-        channel, size = chunk.unit * part.channels, self.image.channels
+        from `left` on of a window; k is of the channels of a group, if it is not of all."""
+        size = group.tile if group else self.image.channels
+        part = replace(self.image, channels=size).part(k1)
+        channel = chunk.unit * part.channels
         there = self.k.clamp(size - channel, part.channels) if channel.terms else part.channels
+        place = channel + group.start if group else channel
         tap = chunk.part * (part.kernel[0] * self.image.dilations[0])
-        self._load_rows(b, first, left, slots, Dim(size, part.channels, channel, there), part, tap)
+        self._load_rows(b, first, left, slots, Dim(size, part.channels, place, there), part, tap)
 
     def _load_rows(
         self, b: Affine, first: Affine, left: Affine, slots: int, block: Dim | None, part: Image, tap: Affine
@@ -291,7 +295,7 @@ class _Step:
             self.weights.load(self.dims[:3], chunk.first, chunk.count, 2, chunk.size)
         if self.c.stream:
             b, row, _, x = (dim.start for dim in self.dims)
-            self.rows.load_part(b, row, x, self.c.k1, chunk, self.c.slots)
+            self.rows.load_part(b, row, x, None, self.c.k1, chunk, self.c.slots)
             self.start = chunk.start
 
     @property
