@@ -71,7 +71,7 @@ class Rows:
         window those under the output columns from `left` on."""
         image = self.image
         if image.cropped(self.rows):
-            self._load_rows(b, first, left or Affine(), spot.slots, block, image, Affine())
+            self.load_rows(b, first, left or Affine(), spot.slots, block, image, Affine())
             return
         line = image.w * image.channels
         above, step = image.pads[0] if self.rows < image.oh else 0, image.strides[0]
@@ -104,9 +104,9 @@ class Rows:
         there = self.k.clamp(size - channel, part.channels) if channel.terms else part.channels
         place = channel + group.start if group else channel
         tap = chunk.part * (part.kernel[0] * self.image.dilations[0])
-        self._load_rows(b, first, left, slots, Dim(size, part.channels, place, there), part, tap)
+        self.load_rows(b, first, left, slots, Dim(size, part.channels, place, there), part, tap)
 
-    def _load_rows(
+    def load_rows(
         self, b: Affine, first: Affine, left: Affine, slots: int, block: Dim | None, part: Image, tap: Affine
     ) -> None:
         """Loads what there is of the rows under those taps that `part` has, from `tap` rows below the first one on. To
