@@ -197,8 +197,8 @@ class KernelBuilder:
         x, y = (value if isinstance(value, Affine) else Affine(value) for value in (a, b))
         if x == Affine(x.base) and y == Affine(y.base):
             return Affine({"min": min, "max": max, "div": floordiv}[fn](x.base, y.base))
-        expressions, indices = self._expressions([x, y])
-        op = ops.ScalarOp(fn, *expressions, indices)
+        (first, second), indices = self._expressions([x, y])
+        op = ops.ScalarOp(fn, first, second, indices)
         self._insert(op)
         op.verify()
         return Affine(0, ((1, op.result, None),))
