@@ -111,7 +111,7 @@ def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue
     _, first, of = np.unique((table[:, 0] * 1024 + table[:, 2]) * 8 + kind, return_index=True, return_inverse=True)
     split = splits(image, columns, kind[first], t["rows"][first], t["n0"][first], r, cores, epilogue)
     t |= {name: split[of, i] for i, name in enumerate(PARTS)}
-    legal = levels(image, columns, t) <= LEVELS
+    legal = levels(image, columns, t) - joinable(image, t) <= LEVELS
     need = l1_need(image, columns, t)
     keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
     return {name: column[keep] for name, column in t.items()}
@@ -199,6 +199,17 @@ def levels(image: Image, columns: int, t: Table) -> Column:
     outer = (image.batch > 1) + 1.0 * (t["rows"] < image.oh) + (t["n0"] < columns) + (t["m0"] < t["rows"] * image.ow)
     chunks = ((t["resident"] == 0) | (t["stream"] == 1)) & (t["k1"] > t["k0"])
     return outer + (image.depth > SEGMENT) + 1 + chunks
+
+
+def joinable(image: Image, t: Table) -> NDArray[np.bool_]:
+    """Whether images and their panels of rows can have one loop."""
+    return (image.batch > 1) & (t["rows"] < image.oh) & (t["rows_outer"] == 1)
+
+
+def joins(image: Image, columns: int, cut: Cut) -> bool:
+    """Whether images and panels of a cut have one loop, since more loops would nest than may."""
+    t = {name: np.array([float(value)]) for name, value in cut._asdict().items()}
+    return bool(joinable(image, t)[0] and levels(image, columns, t)[0] > LEVELS)
 
 
 def windows(image: Image, t: Table) -> Column:

@@ -25,7 +25,7 @@ from .body import Dim, Machine, Region, first_fitting
 from .contraction import SEGMENT, Chunk, Finish, contract, maybe_loop, upto
 from .geometry import Image, panel_heights
 from .image import Rows, pixel_blocks
-from .space import Spot, balanced, balanced16, flat_arguments, open_tiles, up16
+from .space import Joined, Spot, balanced, balanced16, flat_arguments, open_tiles, up16
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,17 @@ def _deep(this: Groups, cut: Cut, most: int, large: bool, target: Target) -> Ite
     """The cut with steps of at most so many k, and if panels are large with chunks of k."""
     for k in (512, 256, 128, 64, 32, 16):
         k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
-        if (k == 16 or k < 2 * k0) and k0 <= most and _levels(this, found := replace(cut, k0=k0)) <= LEVELS:
+        if (
+            (k == 16 or k < 2 * k0)
+            and k0 <= most
+            and _levels(this, found := replace(cut, k0=k0)) <= _most_levels(this, cut)
+        ):
             yield found
             break
     if large and cut.groups == 1 and _pixels_of(this, cut) == 1:
         for k1 in this.inner.chunks():
             k0 = max((16 * d for d in range(1, k1 // 16 + 1) if k1 // 16 % d == 0 and 16 * d <= most), default=0)
-            if k0 and _levels(this, found := replace(cut, k0=k0, k1=k1)) <= LEVELS:
+            if k0 and _levels(this, found := replace(cut, k0=k0, k1=k1)) <= _most_levels(this, cut):
                 yield found
 
 
@@ -153,6 +157,11 @@ def _levels(this: Groups, c: Cut) -> int:
     tiles = (image.batch > 1, c.rows < image.oh, c.groups < this.count, c.n0 < this.outputs)
     steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < (c.k1 or this.depth), this.depth > SEGMENT, c.k1 > 0)
     return max(1, sum(tiles)) + sum(steps)
+
+
+def _most_levels(this: Groups, c: Cut) -> int:
+    """Loops that may nest, images and their panels of rows being able to have one."""
+    return LEVELS + (this.image.batch > 1 and c.rows < this.image.oh)
 
 
 def _pixels_of(this: Groups, c: Cut) -> int:
@@ -222,9 +231,13 @@ class _Grouped:
         rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, c.m0 if c.window else None)
         self.weights = _Weights(k, buffers[anchor.operands[1]], this, c)
         loops = [d for d in (0, 1, 4, 2, 3) if dims[d].blocks > 1]
+        joined = Joined(k, dims) if _levels(this, c) > LEVELS else None
+        loops = joined.loops(loops) if joined else loops
         levels, slots = max(1, len(loops)), 2 if loops else 1
 
         def load(spot: Spot) -> None:
+            if joined and spot.depth >= 0 and loops[spot.depth] == joined.number:
+                joined.enter()
             if spot.depth == len([d for d in loops if d != 3]) - 1 and not c.k1:
                 rows.load(dims[0].start, dims[1].start, spot, _scaled(k, dims[2], this.channels), dims[4].start)
 
@@ -239,7 +252,7 @@ class _Grouped:
 
     def _columns(self) -> Dim:
         """The outputs of the current tile among all."""
-        _, _, block, part, _ = self.dims
+        block, part = self.dims[2:4]
         columns = _scaled(self.k, block, self.this.outputs)
         if part.blocks == 1:
             return columns
@@ -255,7 +268,7 @@ class _Grouped:
                 if not c.resident:
                     self.weights.load(self.dims, chunk.first, chunk.count, 2, chunk.size)
                 if c.k1:
-                    b, row, block, _, x = self.dims
+                    b, row, block, _, x = self.dims[:5]
                     group = _scaled(k, block, this.channels)
                     rows.load_part(b.start, row.start, x.start, group, c.k1, chunk, 2)
                     step.start = chunk.start
@@ -292,7 +305,7 @@ class _Weights:
 
     def load(self, dims: list[Dim], first: Affine, count: Index, slots: int, depth: int) -> None:
         """Loads k in [first, first + count), at most `depth` long, of each group."""
-        this, (_, _, block, part, _) = self.this, dims
+        this, (block, part) = self.this, dims[2:4]
         rows = _scaled(self.k, block, this.depth)
         several = self.c.groups > 1
         self.buffer = self.k.alloc((rows.tile if several else depth, up16(self.c.n0)), this.image.dtype, "l1", slots)

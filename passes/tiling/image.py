@@ -20,10 +20,10 @@ from ...dialects import tile
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from .body import Dim, Machine, NotTileable, Region, first_fitting
 from .contraction import Chunk, Finish, Panel, contract, epilogue_of
-from .convolution import Cut, schedules
+from .convolution import Cut, joins, schedules
 from .geometry import Image
 from .product import Matrix
-from .space import Spot, even_parts, flat_arguments, open_tiles, up16
+from .space import Joined, Spot, even_parts, flat_arguments, open_tiles, up16
 
 
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
@@ -198,16 +198,21 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
     ]
     order = (0, 1, 3, 2) if c.rows_outer else (0, 2, 1, 3)
     loops = [d for d in order if dims[d].blocks > 1]
-    panel_depth = max((loops.index(d) for d in (0, 1, 3) if d in loops), default=-1)
+    joined = Joined(k, dims) if joins(image, columns, c) else None
+    loops = joined.loops(loops) if joined else loops
+    panel_depth = max((loops.index(d) for d in (0, 1, 3, 4) if d in loops), default=-1)
 
     def load(spot: Spot) -> None:
+        if joined and spot.depth >= 0 and loops[spot.depth] == joined.number:
+            joined.enter()
         if c.resident and weights.depth(loops) == spot.depth:
             weights.load(dims[:3], Affine(), spot.reached(image.depth), spot.slots, image.depth)
         if panel_depth == spot.depth and not c.stream:
             slots = min(spot.slots, c.slots)
             rows.load(dims[0].start, dims[1].start, replace(spot, slots=slots), left=dims[3].start)
 
-    with open_tiles(k, dims, loops, cores, with_windows(c.parts, dims[3], cores), load):
+    parts = (*with_windows(c.parts, dims[3], cores), c.parts_0 * c.parts_1)
+    with open_tiles(k, dims, loops, cores, parts, load):
         levels = len(loops) + (not loops and cores > 1)
         with pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, inside):
             first = dims[0].start * (image.oh * image.ow) + pixel
@@ -294,7 +299,7 @@ class _Step:
         if not self.c.resident:
             self.weights.load(self.dims[:3], chunk.first, chunk.count, 2, chunk.size)
         if self.c.stream:
-            b, row, _, x = (dim.start for dim in self.dims)
+            b, row, _, x = (dim.start for dim in self.dims[:4])
             self.rows.load_part(b, row, x, None, self.c.k1, chunk, self.c.slots)
             self.start = chunk.start
 
