@@ -2,7 +2,8 @@
 
 The panel of input rows under some output rows is whole in L1; the weights of a column block are resident, or stream in
 chunks of k. Either the row panels or the column blocks are the outer loop. Where panels are large, one may also be cut:
-into windows of one output row; and it may come with each tile, the channels of a chunk of k at a time.
+into windows of one output row; and it may come with each tile, what a chunk of k has of it at a time: some blocks of
+channels, or of one block some rows of the kernel. Where a segment of k ends inside a chunk, both its parts load it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +52,7 @@ from .space import up16
 class Cut(NamedTuple):
     """Sizes of a convolution's tiles: output rows of a panel, pixels, columns, k; `k1`: chunk of k of weights that are
     not `resident` (all of K of a column block in L1); `slots`: panels of rows at a time; `window`: a panel is for m0
-    pixels of one row; `stream`: it holds the channels of a chunk of k."""
+    pixels of one row; `stream`: it holds the part of a chunk of k."""
 
     rows: int
     m0: int
@@ -150,7 +151,7 @@ def _rows(
 
 
 def _cut_panels(image: Image, columns: int, r: Rates, epilogue: Epilogue) -> Iterator[NDArray[np.int64]]:
-    """Cuts whose panel is the window under one tile, has the channels of a chunk of k, or both."""
+    """Cuts whose panel is the window under one tile, has the part of a chunk of k, or both."""
     shapes = [(1, m, True) for m in image.window_tiles()]
     shapes += [(rows, up16(rows * image.ow), False) for rows in panel_heights(image, True) if rows * image.ow <= 512]
     for rows, m, window in shapes:

@@ -121,17 +121,15 @@ def _deep(this: Groups, cut: Cut, most: int, large: bool, target: Target) -> Ite
     """The cut with steps of at most so many k, and if panels are large with chunks of k."""
     for k in (512, 256, 128, 64, 32, 16):
         k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
-        if (
-            (k == 16 or k < 2 * k0)
-            and k0 <= most
-            and _levels(this, found := replace(cut, k0=k0)) <= _most_levels(this, cut)
-        ):
+        found = replace(cut, k0=k0)
+        if (k == 16 or k < 2 * k0) and k0 <= most and _levels(this, found) <= _most_levels(this, cut):
             yield found
             break
     if large and cut.groups == 1 and _pixels_of(this, cut) == 1:
         for k1 in this.inner.chunks():
             k0 = max((16 * d for d in range(1, k1 // 16 + 1) if k1 // 16 % d == 0 and 16 * d <= most), default=0)
-            if k0 and _levels(this, found := replace(cut, k0=k0, k1=k1)) <= _most_levels(this, cut):
+            found = replace(cut, k0=k0, k1=k1)
+            if k0 and _levels(this, found) <= _most_levels(this, cut):
                 yield found
 
 

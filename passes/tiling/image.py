@@ -8,7 +8,8 @@ for image, row panel (r output rows) or window of one output row, column block n
       for k0: im2col, feed b, mma
     drain, epilogue, store
 
-k runs over blocks of channels, and over the taps inside them: a chunk of it needs a range of the channels.
+k runs over blocks of channels, and over the taps inside them: a chunk of it needs some blocks, or of one block some
+rows of the kernel.
 """
 
 from collections.abc import Sequence
