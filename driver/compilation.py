@@ -141,7 +141,8 @@ def start(
 
 def _check_inputs(work: Compilation, chip: Target) -> None:
     """Raises `CommandError` for inputs that no tiling brings into the device's memory."""
-    found = sum(prod(shape(value)) for value in main_of(work.module).body.block.args)  # at least a byte each
+    inputs = [value for value in main_of(work.module).body.block.args if not is_host(value)]
+    found = sum(prod(shape(value)) for value in inputs)  # at least a byte each
     if found > chip.gm_bytes:
         rule = f"{work.origin.name or 'the model'}: must fit the {chip.gm_bytes:,} bytes of {chip.name}'s memory"
         found_text = f"found {found:,} elements of its inputs alone"

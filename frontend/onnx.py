@@ -281,32 +281,40 @@ class _Import:
         """The outputs of a node, by the device if it runs it, else by the CPU. Raises `InferError`."""
         if self._hosting is None:
             return tagged(node, self._import(node), self._tags)
-        outputs, problems = None, self.problems
-        self.problems = []
-        try:
-            if node.name in self._leave:
-                raise InferError(self._leave[node.name])
-            operands = [self._hosting.on_device(v) if isinstance(v, SSAValue) else v for v in node.inputs]
-            moved = replace(node, inputs=operands)
-            outputs = tagged(moved, self._import(moved), self._tags)
-            failure = None if not self.problems else InferError("its graphs run on the device")
-        except FAULTS as error:
-            failure = error
-        inner, self.problems = self.problems, problems
-        if failure is None and outputs is not None and not _is_residue(node, outputs):
+        outputs, failure, inner = self._attempt(node, self._hosting)
+        if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
-        reason = "its operands are on the CPU, and its result is small" if failure is None else str(failure)
+        reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
+        names = (*filter(None, node.proto.input), *captured(node.proto))
         try:
-            values = {
-                name: self._value(name, node.name) for name in (*filter(None, node.proto.input), *captured(node.proto))
-            }
-            return self._hosting.run(node, values, reason)
+            return self._hosting.run(node, {name: self._value(name, node.name) for name in names}, reason)
         except HostError:
             self.problems += inner
             if failure is not None:
                 raise failure from None
-            assert outputs is not None
-            return outputs
+            return outputs or ()
+
+    def _attempt(
+        self, node: Node, hosting: Hosting
+    ) -> tuple[Sequence[Value | None] | None, Exception | None, list[Problem]]:
+        """The outputs of a node by the device, or why there are none; and the problems of nodes inside it.
+
+        Raises errors that the CPU is no remedy for.
+        """
+        outside, self.problems = self.problems, []
+        try:
+            if node.name in self._leave:
+                raise InferError(self._leave[node.name])
+            operands = [hosting.on_device(v) if isinstance(v, SSAValue) else v for v in node.inputs]
+            moved = replace(node, inputs=operands)
+            return tagged(moved, self._import(moved), self._tags), None, self.problems
+        except FAULTS as error:
+            hopeless = isinstance(error, InferError) and (error.broken or error.KIND is Kind.MEMORY)
+            if hopeless or isinstance(error, ModelFileError):
+                raise
+            return None, error, self.problems
+        finally:
+            self.problems = outside
 
     def _unsupported_inside(self, proto: onnx.NodeProto) -> list[str]:
         """What is wrong with the operators of a node's graphs, which are not imported."""

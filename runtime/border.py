@@ -53,11 +53,11 @@ def _problem(array: Array | None, tensor: Tensor) -> Problem | None:
     if tensor.is_host:
         found = tensor.host_type.misfit(array)
         return Problem(f"{rule} (found {found}); convert the value", Kind.DTYPE) if found else None
-    found = f"found {array.dtype}{list(array.shape)}"
+    found = f"{array.dtype}{list(array.shape)}"
     if array.shape != tensor.shape:
-        return Problem(f"{rule} ({found}); reshape the array, or compile for its shape", Kind.SHAPE)
+        return Problem(f"{rule} (found {found}); reshape the array, or compile for its shape", Kind.SHAPE)
     if array.dtype != tensor.border_dtype:
-        return Problem(f"{rule} ({found}); convert it with astype({str(tensor.border_dtype)!r})", Kind.DTYPE)
+        return Problem(f"{rule} (found {found}); convert it with astype({str(tensor.border_dtype)!r})", Kind.DTYPE)
     return too_wide(array, tensor.name)
 
 

@@ -94,7 +94,8 @@ CASES: dict[str, tuple[Callable[[], object], Kind, str]] = {
 def test_a_problem_is_of_its_class(name: str) -> None:
     make, kind, where = CASES[name]
     with pytest.raises(ValueError if name != "kernel memory" else Exception, match="found") as caught:
-        stepwell.compile(make(), target="tiny" if name == "kernel memory" else "edge")  # type: ignore[arg-type]
+        target = "tiny" if name == "kernel memory" else "edge"
+        stepwell.compile(make(), target=target, host=False)  # type: ignore[arg-type]
     failure = errors.describe(caught.value)
     assert failure.exit_code == errors.PROBLEM
     for problem in failure.problems:
