@@ -22,7 +22,7 @@ from .quantization import (
     qlinear_matmul,
     quantize_linear,
 )
-from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm
+from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm, simplified_layer_norm
 from .resizing import resize
 from .sampling import deform_conv, max_pool
 from .spectral import dft, stft
@@ -120,6 +120,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "Resize": resize,
     "RotaryEmbedding": rotary_embedding,
     "STFT": stft,
+    "SimplifiedLayerNormalization": simplified_layer_norm,
     "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,

@@ -27,7 +27,7 @@ def fold(
     """The outputs of a node, None if it cannot be evaluated. An absent input is None."""
     if node.op_type in RANDOM or any(kind.type == onnx.AttributeProto.GRAPH for kind in node.attribute):
         return None
-    rule = RULES.get(node.op_type)
+    rule = RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
     return _by_reference(node, inputs, opset) if found is None else [found]
 

@@ -1,7 +1,7 @@
 """One ONNX node while it is imported: what it has, and how ops are built for it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from .model_file import Array
 Value = SSAValue | Array
 """A value that is computed at run time, or one that is known."""
 
+AI_ONNX = "ai.onnx"
+"""The domain of ONNX's own operators, which nodes may leave out."""
 INT32 = np.iinfo(np.int32)
 
 
@@ -30,10 +32,20 @@ class Node:
     inputs: Sequence[Value | None]
     opset: int
     builder: GraphBuilder
+    kinds: "Sequence[np.dtype[Any] | None]" = ()
+    """Of each input the type that it has in the model, if that is one of 16 bits, which is i32 here."""
 
     @property
     def operator(self) -> str:
         return self.proto.op_type
+
+    @property
+    def domain(self) -> str:
+        return self.proto.domain or AI_ONNX
+
+    def optional(self, index: int) -> Value | None:
+        """An input, None if it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else None
 
     def given(self, index: int) -> Value:
         """An input that the node must have; raises `InferError`."""
@@ -41,6 +53,10 @@ class Node:
         if value is None:
             raise InferError(f"{self.operator} has an input {index} (found {len(self.inputs)} inputs)")
         return value
+
+    def with_inputs(self, inputs: "Sequence[Value | None]") -> "Node":
+        """The node with other inputs."""
+        return replace(self, inputs=inputs)
 
     def known(self, index: int) -> Array | None:
         """The value of an input, None if it is absent; raises `InferError` if it is computed."""
@@ -90,8 +106,15 @@ def narrowed(array: Array) -> Array:
         if array.size and (array.min() < INT32.min or array.max() > INT32.max):
             raise InferError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
         return array.astype(np.int32)
-    if array.dtype.name in ("int16", "uint16"):
-        array = array.astype(np.int32)
+    wide = {
+        "int16": np.int32,
+        "uint16": np.int32,
+        "int4": np.int8,
+        "uint4": np.uint8,
+        "int2": np.int8,
+        "uint2": np.uint8,
+    }
+    array = array.astype(wide.get(array.dtype.name, array.dtype))
     if array.dtype not in ELEMENTS:
         raise InferError(f"values hold f32, f16, bf16, i32, i8, ui8 or truth values (found {array.dtype})")
     if array.size == 0:

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from ..dialects.graph.activations import AbsOp, LogOp, ReciprocalOp, SqrtOp
 from ..dialects.graph.arithmetic import AddOp, EqOp, MulOp, SubOp
 from ..dialects.graph.elementwise import CastOp, WhereOp
-from ..dialects.graph.norm import BatchNormOp, GroupNormOp, LayerNormOp
+from ..dialects.graph.norm import BatchNormOp, GroupNormOp, LayerNormOp, RMSNormOp
 from ..dialects.graph.op import InferError, element, f32, i1, shape, u8
 from ..dialects.graph.properties import integer, number
 from ..dialects.graph.reduce import (
@@ -90,6 +90,20 @@ def layer_norm(node: Node) -> Sequence[Value]:
     variance = node.emit(ReduceMeanOp, squares, element=f32, axes=axes, keepdims=True)
     shifted = node.emit(AddOp, variance, node.builder.constant(np.array(epsilon, np.float32)), element=f32)
     return [y, mean, node.emit(ReciprocalOp, node.emit(SqrtOp, shifted))]
+
+
+def simplified_layer_norm(node: Node) -> Sequence[Value]:
+    """Root mean square normalisation as onnxruntime writes it, in the domain ai.onnx; then the inverse root, f32."""
+    y = node.one(RMSNormOp)
+    if not any(node.proto.output[1:]):
+        return [y]
+    _, properties = RMSNormOp.from_onnx(node.attributes, node.constants(), node.opset)
+    x, rank = node.operand(0), len(shape(node.operand(0)))
+    axes = list(range(normal_axis(integer(properties, "axis"), rank), rank))
+    squares = node.emit(MulOp, x, x, element=f32)
+    mean = node.emit(ReduceMeanOp, squares, element=f32, axes=axes, keepdims=True)
+    shifted = node.emit(AddOp, mean, node.builder.constant(np.array(number(properties, "epsilon"), np.float32)))
+    return [y, node.emit(ReciprocalOp, node.emit(SqrtOp, shifted))]
 
 
 def batch_norm(node: Node) -> Sequence[Value]:

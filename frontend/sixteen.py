@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, AndOp, SubOp
 from ..dialects.graph.op import element, i32
-from .node import Node, Value
+from .node import AI_ONNX, Node, Value
 
 DTYPES = (np.dtype(np.int16), np.dtype(np.uint16))
 MASK, HALF = 0xFFFF, 0x8000
@@ -32,23 +32,43 @@ WITHIN = {
         "Slice",
     ),
     *("Gather", "GatherElements", "GatherND", "Pad", "DepthToSpace", "SpaceToDepth", "Where", "Max", "Min", "Clip"),
-    *("And", "Or", "BitwiseAnd", "BitwiseOr", "Mod", "TopK", "ReduceMax", "ReduceMin", "If", "Loop", "Scan"),
+    *(
+        "And",
+        "Or",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "Mod",
+        "TopK",
+        "ReduceMax",
+        "ReduceMin",
+        "If",
+        "Loop",
+        "Scan",
+        "QuantizeLinear",
+    ),
 }
 """Operators whose results are in the range of their operands."""
 
 Tags = Mapping[SSAValue, np.dtype[Any]]
 
 
+def kinds_in(values: Sequence[Value | None], tags: Tags) -> list[np.dtype[Any] | None]:
+    """Of each value its type, if that has 16 bits."""
+    found = [tags.get(v) if isinstance(v, SSAValue) else None if v is None else v.dtype for v in values]
+    return [kind if kind in DTYPES else None for kind in found]
+
+
 def kinds_of(node: Node, tags: Tags) -> list[np.dtype[Any] | None]:
     """Of each output of a node its type, if that has 16 bits."""
-    found = [tags.get(v) if isinstance(v, SSAValue) else None if v is None else v.dtype for v in node.inputs]
-    given = [kind if kind in DTYPES else None for kind in found]
+    given = kinds_in(node.inputs, tags)
     wanted = node.attributes.get("to") if node.operator == "Cast" else node.attributes.get("output_dtype")
     if isinstance(wanted, int) and wanted:
         kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wanted))
         return [kind if kind in DTYPES else None]
     if not any(given):
         return []
+    if node.domain != AI_ONNX:
+        return [given[2]] if node.operator == "QuantizeLinear" and len(given) > 2 else []
     try:
         schema = get_schema(node.operator, min(node.opset, onnx.defs.onnx_opset_version()), "")
     except SchemaError:
