@@ -13,7 +13,9 @@ from .elementwise import ELEMENTWISE
 from .indexed import INDEXED
 from .integer_products import conv_integer, matmul_integer
 from .losses import negative_log_likelihood, softmax_cross_entropy
+from .matrices import det
 from .movement import MOVEMENT
+from .ngrams import tf_idf
 from .node import Node, Value, size_of
 from .quantization import (
     dequantize_linear,
@@ -101,6 +103,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "ConvInteger": conv_integer,
     "DFT": dft,
     "DeformConv": deform_conv,
+    "Det": det,
     "DequantizeLinear": dequantize_linear,
     "Dropout": dropout,
     "DynamicQuantizeLinear": dynamic_quantize_linear,
@@ -123,6 +126,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "SimplifiedLayerNormalization": simplified_layer_norm,
     "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
     "Squeeze": squeeze,
+    "TfIdfVectorizer": tf_idf,
     "Unsqueeze": unsqueeze,
     "Upsample": resize,
 }

@@ -19,6 +19,15 @@ Value = SSAValue | Array
 
 AI_ONNX = "ai.onnx"
 """The domain of ONNX's own operators, which nodes may leave out."""
+NARROWED = {
+    "int16": np.int32,
+    "uint16": np.int32,
+    "int4": np.int8,
+    "uint4": np.uint8,
+    "int2": np.int8,
+    "uint2": np.uint8,
+}
+"""What stands inside a graph for types that hold fewer values."""
 INT32 = np.iinfo(np.int32)
 
 
@@ -33,7 +42,7 @@ class Node:
     opset: int
     builder: GraphBuilder
     kinds: "Sequence[np.dtype[Any] | None]" = ()
-    """Of each input the type that it has in the model, if that is one of 16 bits, which is i32 here."""
+    """Of each input the type that it has in the model, if that is one of `sixteen.TAGGED`, which are i32 here."""
 
     @property
     def operator(self) -> str:
@@ -102,19 +111,11 @@ def size_of(value: Value) -> tuple[int, ...]:
 
 def narrowed(array: Array) -> Array:
     """A constant as it stands inside a graph; raises `InferError` for types that the dialect does not have."""
-    if array.dtype == np.int64:
+    if array.dtype in (np.int64, np.uint32, np.uint64):
         if array.size and (array.min() < INT32.min or array.max() > INT32.max):
             raise InferError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
         return array.astype(np.int32)
-    wide = {
-        "int16": np.int32,
-        "uint16": np.int32,
-        "int4": np.int8,
-        "uint4": np.uint8,
-        "int2": np.int8,
-        "uint2": np.uint8,
-    }
-    array = array.astype(wide.get(array.dtype.name, array.dtype))
+    array = array.astype(NARROWED.get(array.dtype.name, array.dtype))
     if array.dtype not in ELEMENTS:
         raise InferError(f"values hold f32, f16, bf16, i32, i8, ui8 or truth values (found {array.dtype})")
     if array.size == 0:

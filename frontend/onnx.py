@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import BORDER, InferError, element, i16, i32, u16
+from ..dialects.graph.op import BORDER, InferError, element, i32
 from ..dialects.weights import WeightStore
 from .builder import GraphBuilder
 from .expansions import EXPANSIONS
@@ -33,7 +33,7 @@ from .node import AI_ONNX, Node, Value, size_of
 from .operators import TABLE, class_of, expand
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
-from .sixteen import kinds_in, tagged
+from .sixteen import TAGGED, kinds_in, tagged
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
@@ -143,7 +143,7 @@ class _Import:
             return
         with self.builder.at(name):
             self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
-        if kind in (i16, u16):
+        if NUMPY[kind] in TAGGED:
             self._tags[inner] = NUMPY[kind]
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:

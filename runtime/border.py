@@ -14,6 +14,10 @@ Array = NDArray[Any]
 _CANONICAL_NAN = {DType.F16: 0x7E00, DType.BF16: 0x7FC0, DType.F32: 0x7FC00000}
 
 
+WIDE = (np.int64, np.uint32, np.uint64)
+"""Integers that the device narrows to `i32`, whose range they must fit."""
+
+
 class InputError(ValueError):
     """The arrays given do not fit the model; the message lists every problem: name, found, expected."""
 
@@ -33,7 +37,7 @@ def _problem(array: Array | None, tensor: Tensor) -> str | None:
         return f"{tensor.name}: found nothing; expected {wanted}"
     if array.shape != tensor.shape or array.dtype != tensor.border_dtype:
         return f"{tensor.name}: found {array.dtype}{list(array.shape)}; expected {wanted}"
-    if array.dtype == np.int64 and array.size:
+    if array.dtype in WIDE and array.size:
         low, high = int(array.min()), int(array.max())
         if low < -(1 << 31) or high >= 1 << 31:
             return f"{tensor.name}: found values from {low} to {high}; expected 32 bits, as the device's indices have"
