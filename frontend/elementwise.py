@@ -29,6 +29,8 @@ from ..dialects.graph.op import BORDER, FLOATS, GraphOp, InferError, element, f3
 from .inputs import ELEMENTS
 from .node import Node, Value
 
+UNSIGNED = (np.dtype(np.uint32), np.dtype(np.uint64))
+"""Of which the device holds those that fit 31 bits."""
 Expansion = Callable[[Node], Sequence[Value]]
 
 
@@ -56,12 +58,7 @@ def cast_like(node: Node) -> Sequence[Value]:
 def bit_cast(node: Node) -> Sequence[Value]:
     """The same bits as another integer of as many: modulo 2ⁿ. Of 16 bits and more both are i32."""
     target, x = ELEMENTS.get(node.attributes["to"]), node.operand(0)
-    if (
-        target in FLOATS
-        or element(x) in FLOATS
-        or target in (None, u32, u64)
-        or node.kinds[0] in (np.uint32, np.uint64)
-    ):
+    if target in FLOATS or element(x) in FLOATS or target in (None, u32, u64) or node.kinds[0] in UNSIGNED:
         raise InferError(
             "bits are read as other integers of the device (found floats, or unsigned ones that it narrows)"
         )

@@ -4,8 +4,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from xdsl.ir import SSAValue
 
-from ..dialects.graph.op import InferError
+from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.op import InferError, element
 from ..dialects.graph.views import ReshapeOp, normal_axis
 from .attention import attention, rotary_embedding
 from .einsum import einsum
@@ -44,7 +46,9 @@ def dropout(node: Node) -> Sequence[Value]:
     ratio = node.known(1) if len(node.inputs) > 1 else None
     if training is not None and training.any() and (ratio is None or ratio.any()):
         raise InferError("dropout is that of inference (found training_mode = true)")
-    return [node.given(0), np.ones(size_of(node.given(0)), np.bool_)]
+    x = node.given(0)
+    kind = np.bool_ if node.opset >= 10 else NUMPY[element(x)] if isinstance(x, SSAValue) else x.dtype
+    return [x, np.ones(size_of(x), kind)]
 
 
 def reshape(node: Node, target: Sequence[int]) -> Sequence[Value]:

@@ -111,7 +111,7 @@ def size_of(value: Value) -> tuple[int, ...]:
 
 def narrowed(array: Array) -> Array:
     """A constant as it stands inside a graph; raises `InferError` for types that the dialect does not have."""
-    if array.dtype in (np.int64, np.uint32, np.uint64):
+    if array.dtype.name in ("int64", "uint32", "uint64"):
         if array.size and (array.min() < INT32.min or array.max() > INT32.max):
             raise InferError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
         return array.astype(np.int32)

@@ -30,6 +30,7 @@ from .fold import RULES, constant_attribute, fold, shape_of
 from .inputs import ELEMENTS, read_inputs
 from .model_file import Array, Source, read_model, to_array
 from .node import AI_ONNX, Node, Value, size_of
+from .older import modern
 from .operators import TABLE, class_of, expand
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
@@ -232,6 +233,7 @@ class _Import:
         own = node.domain == AI_ONNX
         if node.operator in SUPPORTED:
             check_node(node.proto, node.opset)
+        node = modern(node)
         if node.operator == "If" and own:
             return self._branch(node)
         if node.operator in UNROLLED and own:

@@ -16,12 +16,18 @@ from ..dialects.graph.op import GraphOp, InferError
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
 from .node import Node, Value
+from .older import OLDER
 
 Expansion = Callable[[Node], Sequence[Value]]
 Forms = Sequence[tuple[int, int | None, type[GraphOp]]]
 
 TABLE: Mapping[str, Forms] = {
-    name: [(form.since, form.until, kind) for kind in OPERATORS for form in kind.ONNX if form.name == name]
+    name: [
+        (1 if name in OLDER else form.since, form.until, kind)
+        for kind in OPERATORS
+        for form in kind.ONNX
+        if form.name == name
+    ]
     for name in sorted({form.name for kind in OPERATORS for form in kind.ONNX if not form.domain})
 }
 """Of each operator of ai.onnx: first opset, last opset, and the class that stands for it."""

@@ -108,6 +108,8 @@ def simplified_layer_norm(node: Node) -> Sequence[Value]:
 
 def batch_norm(node: Node) -> Sequence[Value]:
     """That of inference; in training mode by the batch's own mean and variance, which move the running ones."""
+    if node.opset < 9 and not node.attributes.get("spatial", 1):
+        return [_per_place(node)]
     if not node.attributes.get("training_mode", 0):
         return [node.one(BatchNormOp)]
     x, epsilon = node.operand(0), float(node.attributes.get("epsilon", 1e-5))
@@ -118,6 +120,16 @@ def batch_norm(node: Node) -> Sequence[Value]:
     mean = node.emit(ReshapeOp, mean, shape=[shape(x)[1]])
     y = node.emit(BatchNormOp, x, node.operand(1), node.operand(2), mean, variance, epsilon=epsilon)
     return [y, *(_moving(node, index, own) for index, own in ((3, mean), (4, variance)))]
+
+
+def _per_place(node: Node) -> SSAValue:
+    """With statistics of each place of each channel, which was a form before opset 9."""
+    x, size = node.operand(0), shape(node.operand(0))
+    count = math.prod(size[1:])
+    flat = [node.emit(ReshapeOp, node.operand(index), shape=[count]) for index in range(1, 5)]
+    y = node.emit(ReshapeOp, x, shape=[size[0], count])
+    y = node.emit(BatchNormOp, y, *flat, epsilon=float(node.attributes.get("epsilon", 1e-5)))
+    return node.emit(ReshapeOp, y, shape=size)
 
 
 def _moving(node: Node, index: int, own: SSAValue) -> SSAValue:

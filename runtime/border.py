@@ -14,7 +14,7 @@ Array = NDArray[Any]
 _CANONICAL_NAN = {DType.F16: 0x7E00, DType.BF16: 0x7FC0, DType.F32: 0x7FC00000}
 
 
-WIDE = (np.int64, np.uint32, np.uint64)
+WIDE = (np.dtype(np.int64), np.dtype(np.uint32), np.dtype(np.uint64))
 """Integers that the device narrows to `i32`, whose range they must fit."""
 
 

@@ -1,5 +1,6 @@
 """Unsigned integers of 32 and 64 bits: i32 on the device, right for all values that fit; what does not fit is told."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ CODES = {np.uint32: TensorProto.UINT32, np.uint64: TensorProto.UINT64}
 ENDS = [0, 1, 2, 3, 7, 255, 65536, 2**31 - 2, 2**31 - 1]
 
 
-def model_of(kind: Any, nodes: list[Any], results: dict[str, int], known: Any = 3) -> Any:
+def model_of(kind: Any, nodes: list[Any], results: Mapping[str, int], known: Any = 3) -> Any:
     infos = [helper.make_tensor_value_info(name, CODES[kind], [9]) for name in "xy"]
     outputs = [helper.make_tensor_value_info(name, code, None) for name, code in results.items()]
     graph = helper.make_graph(nodes, "g", infos, outputs, [numpy_helper.from_array(np.array(known, kind), "c")])
