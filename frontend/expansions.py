@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import onnx
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.constants import NUMPY
@@ -49,6 +50,16 @@ def dropout(node: Node) -> Sequence[Value]:
     x = node.given(0)
     kind = np.bool_ if node.opset >= 10 else NUMPY[element(x)] if isinstance(x, SSAValue) else x.dtype
     return [x, np.ones(size_of(x), kind)]
+
+
+def eye_like(node: Node) -> Sequence[Value]:
+    """Ones on a diagonal of a matrix of zeros; of the operand only the shape matters."""
+    x, kind = node.given(0), node.attributes.get("dtype", 0)
+    if len(size_of(x)) != 2:
+        raise InferError(f"EyeLike is of a matrix (found rank {len(size_of(x))})")
+    like = NUMPY[element(x)] if isinstance(x, SSAValue) else x.dtype
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind) if kind else like
+    return [np.eye(*size_of(x), k=node.attributes.get("k", 0), dtype=dtype)]
 
 
 def reshape(node: Node, target: Sequence[int]) -> Sequence[Value]:
@@ -112,6 +123,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "Dropout": dropout,
     "DynamicQuantizeLinear": dynamic_quantize_linear,
     "Einsum": einsum,
+    "EyeLike": eye_like,
     "Flatten": flatten,
     "GroupNormalization": group_norm,
     "Hardmax": hardmax,

@@ -122,8 +122,9 @@ def reshape(node: Node) -> Node:
 def split(node: Node) -> Node:
     """The sizes could be an input."""
     sizes = node.known(1) if len(node.inputs) > 1 else None
-    more = {} if sizes is None else {"split": [int(size) for size in sizes.reshape(-1)]}
-    return _changed(node, inputs=[node.given(0)], **more)
+    if sizes is None:
+        return _changed(node)
+    return _changed(node, inputs=[node.given(0)], split=[int(size) for size in sizes.reshape(-1)])
 
 
 def tile(node: Node) -> Node:

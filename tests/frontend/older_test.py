@@ -151,6 +151,8 @@ CASES = [
     Case("Flatten", 1, [IMAGE], (), {"axis": 2}, lambda x: x.reshape(6, 20)),
     Case("ArgMax", 1, [IMAGE], (), {"axis": 1, "keepdims": 0}, lambda x: x.argmax(1)),
     Case("Gather", 1, [IMAGE], [np.array([2, 0])], {"axis": 1}, lambda x, i: x[:, i]),
+    Case("EyeLike", 9, [floats(3, 5)], (), {"k": 1}, lambda x: np.eye(3, 5, 1, np.float32)),
+    Case("EyeLike", 9, [floats(3, 3)], (), {"dtype": TensorProto.INT32}, lambda x: np.eye(3, dtype=np.int32)),
     # by onnxruntime
     *(Case("AveragePool", opset, [IMAGE], (), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]} | more)
       for opset, more in ((7, {"count_include_pad": 1}), (10, {"ceil_mode": 1}), (11, {"ceil_mode": 1}),
@@ -232,3 +234,23 @@ def test_recurrent_networks_of_opset_1_are_those_of_opset_7(operator: str) -> No
         module, weights = import_onnx(Case(operator, opset, *given, {"hidden_size": 4} | more, outputs=2).model())
         results.append(evaluate(module, given[0], weights)[0])
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_scan_of_opset_8_runs_each_sequence_of_a_batch(turned: int) -> None:
+    value = helper.make_tensor_value_info
+    step = [helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Mul", ["t", "x"], ["y"])]
+    before, after = ([value(name, TensorProto.FLOAT, [3]) for name in names] for names in ("sx", "ty"))
+    body = helper.make_graph(step, "step", before, after)
+    node = helper.make_node("Scan", ["", "s0", "xs"], ["s1", "ys"], "scan", body=body, num_scan_inputs=1,
+                            directions=[turned])  # fmt: skip
+    infos = [value("s0", TensorProto.FLOAT, [2, 3]), value("xs", TensorProto.FLOAT, [2, 4, 3])]
+    outputs = [value("s1", TensorProto.FLOAT, [2, 3]), value("ys", TensorProto.FLOAT, [2, 4, 3])]
+    model = helper.make_model(
+        helper.make_graph([node], "g", infos, outputs), opset_imports=[helper.make_opsetid("", 8)], ir_version=4
+    )
+    feeds = {"s0": floats(2, 3), "xs": floats(2, 4, 3)}
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    module, weights = import_onnx(model)
+    for mine, theirs in zip(evaluate(module, list(feeds.values()), weights), session.run(None, feeds), strict=True):
+        np.testing.assert_allclose(mine, np.asarray(theirs), rtol=1e-6)
