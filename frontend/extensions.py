@@ -52,6 +52,9 @@ _FORMS: Mapping[str, tuple[int, int, str]] = {
     "BiasGelu": (2, 2, ""),
     "BiasSoftmax": (2, 2, "axis is_inner_broadcast!"),
     "BiasSplitGelu": (2, 2, ""),
+    "CDist": (2, 2, "metric"),
+    "CausalConvWithState": (2, 4, "activation ndim"),
+    "ConvTransposeWithDynamicPads": (2, 4, "auto_pad dilations group kernel_shape output_padding strides"),
     "DequantizeLinear": (2, 3, "axis"),
     "DynamicQuantizeLSTM": (
         12,
@@ -69,6 +72,7 @@ _FORMS: Mapping[str, tuple[int, int, str]] = {
     "GatherBlockQuantized": (3, 4, "bits block_size gather_axis quantize_axis"),
     "GatherND": (2, 2, ""),
     "Gelu": (1, 1, ""),
+    "GemmFastGelu": (2, 3, ""),
     "GridSample": (2, 2, "align_corners mode padding_mode"),
     "GroupNorm": (3, 3, "activation! channels_last epsilon groups!"),
     "GroupQueryAttention": (
@@ -77,6 +81,8 @@ _FORMS: Mapping[str, tuple[int, int, str]] = {
         f"{_GROUPED} k_norm_epsilon kv_num_heads! num_heads! q_norm_epsilon rotary_interleaved scale"
         " sliding_window_cache smooth_softmax softcap v_quant_type",
     ),
+    "LinearAttention": (3, 6, "chunk_size kv_num_heads! q_num_heads! scale update_rule"),
+    "MatMulBnb4": (3, 3, "K! N! block_size! quant_type! training_mode transB"),
     "MatMulInteger16": (2, 2, ""),
     "MatMulIntegerToFloat": (4, 7, ""),
     "MatMulNBits": (3, 6, "K! N! accuracy_level bits block_size! weight_prepacked"),
@@ -87,6 +93,7 @@ _FORMS: Mapping[str, tuple[int, int, str]] = {
     "NhwcMaxPool": (1, 1, "auto_pad ceil_mode dilations kernel_shape! pads strides"),
     "Pad": (2, 3, "mode"),
     "QAttention": (5, 9, f"{_MASKED} num_heads!"),
+    "QEmbedLayerNormalization": (13, 18, "epsilon"),
     "QGemm": (6, 9, "alpha transA transB"),
     "QLinearAdd": (7, 8, ""),
     "QLinearAveragePool": (4, 5, f"{_WINDOW} ceil_mode channels_last count_include_pad"),
@@ -109,6 +116,7 @@ _FORMS: Mapping[str, tuple[int, int, str]] = {
     "SkipGroupNorm": (4, 5, "activation! channels_last epsilon groups!"),
     "SkipLayerNormalization": (3, 5, "epsilon"),
     "SkipSimplifiedLayerNormalization": (3, 4, "epsilon"),
+    "SwiGLU": (1, 2, "activation_alpha activation_beta limit round_activation"),
     "TransposeMatMul": (2, 2, "alpha transA transB"),
     "Trilu": (1, 2, "upper"),
 }

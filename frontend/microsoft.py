@@ -71,6 +71,24 @@ def bias_split_gelu(node: Node) -> Sequence[Value]:
     return [node.emit(MulOp, left, node.emit(CastOp, apply(node, "Gelu", right), element=f32), element=element(x))]
 
 
+def swi_glu(node: Node) -> Sequence[Value]:
+    """g·sigmoid(α·g)·(u + β) of a gate and another tensor, or of the two halves of one; both may be clipped."""
+    x, up, given = node.operand(0), node.optional(1), node.attributes
+    if up is None:
+        half, last = shape(x)[-1] // 2, len(shape(x)) - 1
+        gate, up = (node.emit(SliceOp, x, starts=[start], ends=[start + half], axes=[last]) for start in (0, half))
+    else:
+        gate, up = x, node.materialize(up)
+    if (limit := float(given.get("limit", 0.0))) > 0:
+        gate = node.emit(ClipOp, gate, hi=limit)
+        up = node.emit(ClipOp, up, lo=-limit, hi=limit)
+    kind = element(x) if given.get("round_activation", 0) else f32
+    active = node.emit(SwishOp, gate, alpha=float(given.get("activation_alpha", 1.0)), element=kind)
+    if beta := float(given.get("activation_beta", 0.0)):
+        up = node.emit(AddOp, up, number(node, beta), element=f32)
+    return [node.emit(MulOp, active, up, element=element(x))]
+
+
 def scaled_silu(node: Node) -> Sequence[Value]:
     """z·sigmoid(z) of z = scale·x, each rounded."""
     x, scale = node.operand(0), node.optional(1)
@@ -135,6 +153,24 @@ def fused_gemm(node: Node) -> Sequence[Value]:
     return [activated(node, y, node.attributes.get("activation", ""), parameters, a)]
 
 
+def gemm_fast_gelu(node: Node) -> Sequence[Value]:
+    """GELU, by tanh, of a product plus a bias."""
+    x = node.operand(0)
+    y = node.emit(MatMulOp, x, node.operand(1), element=f32)
+    return [narrow(node, apply(node, "Gelu", sum_of(node, y, node.optional(2)), approximate="tanh"), x)]
+
+
+def c_dist(node: Node) -> Sequence[Value]:
+    """The distance of each row of a to each row of b."""
+    a, b, metric = node.operand(0), node.operand(1), node.attributes.get("metric", "sqeuclidean")
+    if metric not in ("sqeuclidean", "euclidean"):
+        raise InferError(f"distances are euclidean or sqeuclidean (found {metric})")
+    rows, columns = node.emit(ReshapeOp, a, shape=[shape(a)[0], 1, -1]), node.emit(ReshapeOp, b, shape=[1, *shape(b)])
+    apart = node.emit(SubOp, rows, columns, element=f32)
+    total = node.emit(ReduceSumOp, node.emit(MulOp, apart, apart, element=f32), axes=[2])
+    return [narrow(node, apply(node, "Sqrt", total) if metric == "euclidean" else total, a)]
+
+
 def matmul_integer_16(node: Node) -> Sequence[Value]:
     """The exact product, modulo 2³²."""
     return [node.emit(MatMulOp, node.operand(0), node.operand(1))]
@@ -188,6 +224,15 @@ def nhwc_max_pool(node: Node) -> Sequence[Value]:
     return [channels_last(node, y)]
 
 
+def conv_transpose(node: Node) -> Sequence[Value]:
+    """ConvTranspose whose padding is an input."""
+    pads, names = node.known(2), ("auto_pad", "dilations", "group", "kernel_shape", "output_padding", "strides")
+    given: dict[str, Any] = {name: node.attributes[name] for name in names if name in node.attributes}
+    if pads is not None and pads.size:
+        given["pads"] = pads.reshape(-1).tolist()
+    return [apply(node, "ConvTranspose", node.given(0), node.given(1), node.optional(3), **given)]
+
+
 # normalisations -------------------------------------------------------------------------------------------------------
 def skip_layer_norm(node: Node) -> Sequence[Value]:
     """Layer normalisation of input + skip + bias; the last output is that sum."""
@@ -231,14 +276,16 @@ def embed_layer_norm(node: Node) -> Sequence[Value]:
     parts: list[Value | None] = [_rows(node, word, words), _rows(node, position, where)]
     if segment is not None and segments is not None:
         parts.append(_rows(node, segment, segments))
-    total = sum_of(node, *parts)
+    total, like = sum_of(node, *parts), node.materialize(word)
     y = apply(node, "LayerNormalization", total, gamma, beta, axis=-1, epsilon=node.attributes.get("epsilon", 1e-12))
-    like = node.materialize(word)
+    return [narrow(node, y, like), words_kept(node, words, mask), narrow(node, total, like)]
+
+
+def words_kept(node: Node, words: Value, mask: Value | None) -> Value:
+    """How many words of each row are not masked; 0 without a mask."""
     if mask is None:
-        found: Value = np.zeros(size_of(words)[0], np.int32)
-    else:  # how many words are there before the first that is masked
-        found = node.emit(ReduceSumOp, node.materialize(mask), axes=[1])
-    return [narrow(node, y, like), found, narrow(node, total, like)]
+        return np.zeros(size_of(words)[0], np.int32)
+    return node.emit(ReduceSumOp, node.materialize(mask), axes=[1])
 
 
 def _rows(node: Node, table: Value, indices: Value) -> Value:
@@ -330,6 +377,9 @@ FUSED: Mapping[str, Callable[[Node], Sequence[Value]]] = {
     "BiasGelu": biased_gelu("none"),
     "BiasSoftmax": bias_softmax,
     "BiasSplitGelu": bias_split_gelu,
+    "CDist": c_dist,
+    "CausalConvWithState": alias("CausalConvWithState"),
+    "ConvTransposeWithDynamicPads": conv_transpose,
     "EmbedLayerNormalization": embed_layer_norm,
     "ExpandDims": expand_dims,
     "FastGelu": biased_gelu("tanh"),
@@ -339,8 +389,10 @@ FUSED: Mapping[str, Callable[[Node], Sequence[Value]]] = {
     "FusedMatMulActivation": fused_matmul,
     "GatherND": alias("GatherND"),
     "Gelu": gelu,
+    "GemmFastGelu": gemm_fast_gelu,
     "GridSample": alias("GridSample", 16),
     "GroupNorm": group_norm,
+    "LinearAttention": alias("LinearAttention"),
     "MatMulInteger16": matmul_integer_16,
     "MulInteger": mul_integer,
     "NhwcConv": fused_conv(last=True),
@@ -355,6 +407,7 @@ FUSED: Mapping[str, Callable[[Node], Sequence[Value]]] = {
     "SkipGroupNorm": group_norm,
     "SkipLayerNormalization": skip_layer_norm,
     "SkipSimplifiedLayerNormalization": skip_simplified_layer_norm,
+    "SwiGLU": swi_glu,
     "TransposeMatMul": fused_matmul,
     "Trilu": alias("Trilu"),
 }

@@ -12,7 +12,7 @@ from ..dialects.graph.op import InferError, element, f32, shape
 from ..dialects.graph.quantize import DequantizeOp, DynamicScaleOp, QuantizeOp
 from ..dialects.graph.views import ConcatOp, ReshapeOp, TransposeOp
 from .integer_products import conv_bytes, matmul_bytes
-from .microsoft import channels_first, channels_last, number, whole, window_of
+from .microsoft import channels_first, channels_last, number, sum_of, whole, window_of, words_kept
 from .node import Node, Value, size_of
 from .operators import apply
 from .quantization import along_axis, requantized, spread, wide
@@ -110,6 +110,22 @@ def reduce_mean(node: Node) -> Sequence[Value]:
     return [quantize(node, y, 3, node.given(0))]
 
 
+def embed_layer_norm(node: Node) -> Sequence[Value]:
+    """As EmbedLayerNormalization; tables, scale and bias are bytes, of which each row that is read is made floats."""
+    words, segments = node.given(0), node.optional(1)
+    count = size_of(words)[-1]
+    places: list[Value | None] = [words, np.arange(count, dtype=np.int32).reshape(1, count), segments]
+    parts = [
+        dequantize(node, apply(node, "Gather", node.given(2 + i), rows), node.given(8 + i), node.optional(13 + i))
+        for i, rows in enumerate(places)
+        if rows is not None
+    ]
+    gamma, beta = (dequantize(node, node.given(5 + i), node.given(11 + i), node.optional(16 + i)) for i in range(2))
+    epsilon = node.attributes.get("epsilon", 1e-12)
+    y = apply(node, "LayerNormalization", sum_of(node, *parts), gamma, beta, axis=-1, epsilon=epsilon)
+    return [y, words_kept(node, words, node.optional(7))]
+
+
 # products -------------------------------------------------------------------------------------------------------------
 def matmul_to_float(node: Node) -> Sequence[Value]:
     """The exact product, scaled, plus a bias."""
@@ -181,6 +197,7 @@ INTEGERS: Mapping[str, Callable[[Node], Sequence[Any]]] = {
     "DequantizeLinear": dequantize_linear,
     "DynamicQuantizeMatMul": dynamic_matmul,
     "MatMulIntegerToFloat": matmul_to_float,
+    "QEmbedLayerNormalization": embed_layer_norm,
     "QGemm": gemm,
     "QLinearAdd": add,
     "QLinearAveragePool": average("AveragePool"),

@@ -65,6 +65,33 @@ def matmul_nbits(node: Node) -> Sequence[Value]:
     return [y if bias is None else node.emit(AddOp, y, node.materialize(bias), element=element(x))]
 
 
+FP4 = (0.0, 0.00520833333, 0.66666667, 1.0, 0.33333333, 0.5, 0.16666667, 0.25)
+"""Magnitudes of the codes 0 to 7; those from 8 on are negative."""
+NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635),
+    *(-0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634),
+    *(0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+"""Quantiles of the normal distribution, one for each code."""
+
+
+def matmul_bnb4(node: Node) -> Sequence[Value]:
+    """a·bᵀ, b [N, K] being codes of 4 bits, the first in the high half of a byte, with a scale for each block."""
+    given = node.attributes
+    n, k, kind = given["N"], given["K"], given["quant_type"]
+    if kind not in (0, 1) or not given.get("transB", 1):
+        raise InferError(
+            f"weights are FP4 or NF4, [N, K] (found quant_type = {kind}, transB = {given.get('transB', 1)})"
+        )
+    codes = unpacked(_constant(node, 1), 4).reshape(-1, 2)[:, ::-1].reshape(-1)[: n * k]
+    table = np.array([*FP4, *(-value for value in FP4)] if kind == 0 else NF4, np.float32)
+    scales = _constant(node, 2).reshape(-1)
+    wide = np.repeat(scales, given["block_size"])[: n * k].astype(np.float32)
+    known = (table[codes] * wide).astype(scales.dtype).reshape(n, k)
+    x = node.operand(0)
+    return [node.emit(MatMulOp, x, node.materialize(known), trans_b=True, element=element(x))]
+
+
 def _zeros(node: Node, n: int, blocks: int, bits: int) -> Array | float:
     """The zero points [N, blocks, 1]: packed as the weights are, or numbers; half the range where there are none."""
     zeros = node.known(3)
@@ -135,6 +162,7 @@ def _lstm_weights(node: Node, index: int, parameters: int) -> Value:
 WEIGHTS: Mapping[str, Callable[[Node], Sequence[Any]]] = {
     "DynamicQuantizeLSTM": dynamic_quantize_lstm,
     "GatherBlockQuantized": gather_block_quantized,
+    "MatMulBnb4": matmul_bnb4,
     "MatMulNBits": matmul_nbits,
 }
 """By operator."""

@@ -130,6 +130,10 @@ def group_norm_of(x: Array, gamma: Array, beta: Array, groups: int, epsilon: flo
     return (y.reshape(x.shape) * gamma + beta).astype(np.float32)
 
 
+def silu_of(x: Array, alpha: float) -> Array:
+    return (x / (1 + np.exp(-alpha * x))).astype(np.float32)
+
+
 def conv_of(x: Array, w: Array, b: Array, relu: bool) -> Array:
     """[N, H, W, C], strides 2 and 1."""
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))[:, ::2]
@@ -184,6 +188,19 @@ PLAIN = [
          {"epsilon": 1e-6}, [1, TensorProto.INT32, 1]),
     Case("EmbedLayerNormalization", [whole(0, 11, 2, 5, kind=np.int32), None],
          [floats(11, 8), floats(6, 8), None, *CHANNELS], {}, [1, TensorProto.INT32]),
+    Case("SwiGLU", [floats(3, 10), floats(3, 10)], (), {"activation_alpha": 1.7, "activation_beta": 1.0, "limit": 0.8},
+         numpy=lambda g, u: [silu_of(np.minimum(g, np.float32(0.8)), 1.7) * (np.clip(u, -0.8, 0.8).astype("f4") + 1)]),
+    Case("SwiGLU", [floats(3, 10)], numpy=lambda x: [silu_of(x[:, :5], 1.0) * x[:, 5:]]),
+    Case("GemmFastGelu", [floats(3, 5)], [floats(5, 4), floats(4)],
+         numpy=lambda x, w, b: [(y := x @ w + b) * np.float32(0.5) * (
+             1 + np.tanh(np.float32(0.7978845608) * (y + np.float32(0.044715) * y**3)))]),
+    Case("CDist", [floats(5, 7), floats(4, 7)], scale=10),
+    Case("CDist", [floats(5, 7), floats(4, 7)], (), {"metric": "euclidean"}, scale=10),
+    Case("ConvTransposeWithDynamicPads", [floats(1, 3, 5, 6)],
+         [floats(3, 4, 3, 3), np.array([1, 0, 1, 1]), floats(4)], {"strides": [2, 2]}),
+    Case("LinearAttention", [floats(2, 5, 12), floats(2, 5, 12), floats(2, 5, 12)], (),
+         {"q_num_heads": 3, "kv_num_heads": 3, "update_rule": "linear"}, [1, 1], scale=10),
+    Case("CausalConvWithState", [floats(2, 3, 7)], [floats(3, 1, 4), floats(3)], {"activation": "silu"}, [1, 1]),
     Case("GroupNorm", [floats(2, 3, 5, 8)], CHANNELS, {"groups": 4, "activation": 0},
          numpy=lambda x, g, b: [group_norm_of(x, g, b, 4)]),
     Case("SkipGroupNorm", [floats(2, 3, 5, 8)], [*CHANNELS, floats(2, 8), floats(8)], {"groups": 2, "activation": 1},
@@ -289,6 +306,7 @@ GROUPED = [
 ]  # fmt: skip
 
 # bytes ----------------------------------------------------------------------------------------------------------------
+TABLES_OF_BYTES = [whole(0, 256, *size, kind=np.uint8) for size in ((11, 8), (6, 8), (2, 8), (8,), (8,))]
 U8, I8 = [TensorProto.UINT8], [TensorProto.INT8]
 SCALE = [np.float32(0.03), np.uint8(120)]
 SIGNED = [np.float32(0.03), np.int8(-20)]
@@ -335,6 +353,9 @@ BYTES = [
     Case("QAttention", [quantised(2, 5, 12)[0]],
          [whole(-128, 128, 12, 36, kind=np.int8), floats(36), np.float32(0.02), np.float32(0.005), None, np.uint8(131),
           np.int8(3)], HEADS),
+    Case("QEmbedLayerNormalization", [whole(0, 11, 2, 5, kind=INT32), whole(0, 2, 2, 5, kind=INT32)],
+         [*TABLES_OF_BYTES[:5], np.array(LEFT[::-1]), *map(np.float32, (0.1, 0.05, 0.02, 0.01, 0.03)),
+          *map(np.uint8, (120, 130, 110, 0, 128))], {}, [1, TensorProto.INT32]),
     Case("QuantizeLinear", [floats(3, 5, 37)], [np.float32(0.03), np.uint8(120)], {}, U8),
     Case("QuantizeLinear", [floats(3, 37)], [np.float32(0.001), np.uint16(30000)], {}, [TensorProto.UINT16]),
     Case("QuantizeLinear", [floats(3, 37) * 30], [np.float32(0.001), np.int16(-30)], {}, [TensorProto.INT16]),
@@ -383,6 +404,8 @@ WEIGHTS = [
     *(nbits(bits, block, zeros, bias) for bits, block, zeros, bias in (
         (4, 16, "", False), (4, 32, "packed", False), (4, 16, "floats", True), (8, 16, "", True),
         (8, 32, "packed", False))),
+    *(Case("MatMulBnb4", [floats(3, 40)], [whole(0, 256, 120, kind=np.uint8), np.abs(floats(15))],
+           {"N": 6, "K": 40, "block_size": 16, "quant_type": kind}) for kind in (0, 1)),
     Case("GatherBlockQuantized", [], [whole(-8, 8, 9, 32, kind=np.int8).astype(ml_dtypes.int4), whole(0, 9, 2, 3),
                                       np.abs(floats(9, 2))], {"block_size": 16}),
     Case("GatherBlockQuantized", [], [whole(0, 256, 9, 16, kind=np.uint8), whole(0, 9, 2, 3), np.abs(floats(9, 2)),
@@ -411,7 +434,7 @@ def test_every_operator_has_a_case() -> None:
     assert {case.operator for case in CASES} >= EXTENSIONS["com.microsoft"].keys() - {"Range"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", {case.operator: case for case in CASES}.values(), ids=str)
 def test_an_operator_runs_on_the_device(case: Case) -> None:
     """What evaluation gives, to the bit."""
     model = model_of(case)
