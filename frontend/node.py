@@ -19,15 +19,6 @@ Value = SSAValue | Array
 
 AI_ONNX = "ai.onnx"
 """The domain of ONNX's own operators, which nodes may leave out."""
-NARROWED = {
-    "int16": np.int32,
-    "uint16": np.int32,
-    "int4": np.int8,
-    "uint4": np.uint8,
-    "int2": np.int8,
-    "uint2": np.uint8,
-}
-"""What stands inside a graph for types that hold fewer values."""
 INT32 = np.iinfo(np.int32)
 
 
@@ -115,7 +106,8 @@ def narrowed(array: Array) -> Array:
         if array.size and (array.min() < INT32.min or array.max() > INT32.max):
             raise InferError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
         return array.astype(np.int32)
-    array = array.astype(NARROWED.get(array.dtype.name, array.dtype))
+    if array.dtype.name in ("int16", "uint16"):
+        array = array.astype(np.int32)
     if array.dtype not in ELEMENTS:
         raise InferError(f"values hold f32, f16, bf16, i32, i8, ui8 or truth values (found {array.dtype})")
     if array.size == 0:

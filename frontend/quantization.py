@@ -1,6 +1,6 @@
 """QuantizeLinear and its kin: parameters of one tensor, of an axis or of blocks become operands that broadcast."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,12 @@ from .inputs import ELEMENTS
 from .integer_products import conv_bytes, matmul_bytes
 from .movement import repeat
 from .node import Node, Value
+
+FEW_BITS: Mapping[str, type[np.integer[Any]]] = {
+    **dict.fromkeys(("int4", "int2"), np.int8),
+    **dict.fromkeys(("uint4", "uint2"), np.uint8),
+}
+"""Integers that have no place of their own in memory, and the bytes that hold them."""
 
 
 def quantize_linear(node: Node) -> Sequence[Value]:
@@ -45,10 +51,17 @@ def _sixteen(node: Node, x: SSAValue, zero: SSAValue | None, limits: "np.iinfo[A
 
 
 def dequantize_linear(node: Node) -> Sequence[Value]:
-    """Floats of the scale's type, or of `output_dtype`."""
+    """Floats of the scale's type, or of `output_dtype`. Constants of fewer bits than a byte are bytes."""
+    node = node.with_inputs([_bytes(value) for value in node.inputs])
     scale, wanted = _parameter(node, 1), node.attributes.get("output_dtype", 0)
     assert scale is not None
     return [node.emit(DequantizeOp, node.operand(0), scale, _parameter(node, 2), element=ELEMENTS.get(wanted))]
+
+
+def _bytes(value: Value | None) -> Value | None:
+    if not isinstance(value, np.ndarray) or value.dtype.name not in FEW_BITS:
+        return value
+    return value.astype(FEW_BITS[value.dtype.name])
 
 
 def dynamic_quantize_linear(node: Node) -> Sequence[Value]:

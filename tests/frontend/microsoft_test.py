@@ -363,6 +363,8 @@ BYTES = [
          U8),
     Case("DequantizeLinear", [whole(0, 65536, 3, 37, kind=np.uint16)], [np.float32(0.001), np.uint16(30000)]),
     Case("DequantizeLinear", [whole(-128, 128, 3, 37, kind=np.int8)], [np.float32(0.1), np.int8(3)]),
+    Case("DequantizeLinear", [], [whole(-8, 8, 3, 37, kind=np.int8).astype(ml_dtypes.int4), np.float32(0.1),
+                                  np.array(3, ml_dtypes.int4)]),
     Case("DequantizeLinear", [whole(-999, 999, 3, 37, kind=INT32)], [np.float32(0.1), np.int32(0)]),
 ]  # fmt: skip
 
