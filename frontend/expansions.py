@@ -28,6 +28,7 @@ from .quantization import (
     quantize_linear,
 )
 from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm, simplified_layer_norm
+from .regions import roi_align
 from .resizing import resize
 from .sampling import deform_conv, max_pool
 from .spectral import dft, stft
@@ -137,6 +138,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "QLinearMatMul": qlinear_matmul,
     "QuantizeLinear": quantize_linear,
     "Resize": resize,
+    "RoiAlign": roi_align,
     "RotaryEmbedding": rotary_embedding,
     "STFT": stft,
     "SimplifiedLayerNormalization": simplified_layer_norm,
