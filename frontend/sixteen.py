@@ -21,34 +21,10 @@ TAGGED = (*DTYPES, np.dtype(np.uint32), np.dtype(np.uint64))
 """Types that are i32 inside a graph, and known to the rules of operators."""
 MASK, HALF = 0xFFFF, 0x8000
 WITHIN = {
-    *(
-        "Identity",
-        "Reshape",
-        "Transpose",
-        "Flatten",
-        "Squeeze",
-        "Unsqueeze",
-        "Expand",
-        "Tile",
-        "Concat",
-        "Split",
-        "Slice",
-    ),
-    *("Gather", "GatherElements", "GatherND", "Pad", "DepthToSpace", "SpaceToDepth", "Where", "Max", "Min", "Clip"),
-    *(
-        "And",
-        "Or",
-        "BitwiseAnd",
-        "BitwiseOr",
-        "Mod",
-        "TopK",
-        "ReduceMax",
-        "ReduceMin",
-        "If",
-        "Loop",
-        "Scan",
-        "QuantizeLinear",
-    ),
+    *("Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "ExpandDims", "Tile", "Concat"),
+    *("Split", "Slice", "Gather", "GatherElements", "GatherND", "Pad", "DepthToSpace", "SpaceToDepth", "Trilu"),
+    *("Where", "Max", "Min", "Clip", "And", "Or", "BitwiseAnd", "BitwiseOr", "Mod", "TopK", "ReduceMax", "ReduceMin"),
+    *("If", "Loop", "Scan", "QuantizeLinear"),
 }
 """Operators whose results are in the range of their operands."""
 
@@ -71,7 +47,8 @@ def kinds_of(node: Node, tags: Tags) -> list[np.dtype[Any] | None]:
     if not any(given):
         return []
     if node.domain != AI_ONNX:
-        return [given[2]] if node.operator == "QuantizeLinear" and len(given) > 2 else []
+        place = 2 if node.operator == "QuantizeLinear" else 0  # of the zero point, or of what is moved
+        return [given[place]] if node.operator in WITHIN and len(given) > place else []
     try:
         schema = get_schema(node.operator, min(node.opset, onnx.defs.onnx_opset_version()), "")
     except SchemaError:
