@@ -483,3 +483,13 @@ def test_a_node_of_another_domain_is_not_taken_for_one_of_onnx() -> None:
     """Not even if all is known of it."""
     case = Case("Add", [], [floats(3), floats(3)])
     assert "Add is not supported (found com.microsoft, opset 1)" in refusal(case)
+
+
+def test_what_onnxruntime_has_in_the_domain_of_onnx_itself() -> None:
+    case = Case("SimplifiedLayerNormalization", [floats(2, 5, 37)], [floats(37)], {"epsilon": 1e-3, "axis": -1}, [1, 1])
+    model = model_of(case)
+    model.graph.node[0].domain = ""
+    results = wanted(case, model)
+    module, weights = import_onnx(model)
+    for mine, theirs in zip(evaluate(module, list(feeds(case).values()), weights), results, strict=True):
+        agree(case, mine, theirs)
