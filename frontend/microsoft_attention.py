@@ -15,11 +15,12 @@ from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.elementwise import CastOp, WhereOp
 from ..dialects.graph.op import InferError, element, f32, shape
 from ..dialects.graph.views import ConcatOp, PadOp, ReshapeOp, SliceOp, TransposeOp
+from .attention import attention as softmax_attention
 from .empty import is_empty
 from .integer_products import matmul_bytes
 from .movement import along
 from .node import Node, Value, size_of
-from .operators import apply, apply_all
+from .operators import apply, inner_node
 
 
 def attention(node: Node) -> Sequence[Value]:
@@ -68,7 +69,7 @@ def _self_attention(
         before = [node.emit(ReshapeOp, half, shape=size[1:]) for half in halves]
     keys = count + (0 if before[0] is None else size_of(before[0])[2])
     added = _added(node, mask, bias, keys)
-    result, present_k, present_v = _attend(node, (q, k, v), added, before)
+    result, present_k, present_v = _attend(node, (q, k, v), added, before, full=bias is None)
     wide = [node.emit(ReshapeOp, part, shape=[1, *shape(part)]) for part in (present_k, present_v)]
     if len(node.proto.output) < 2 or not node.proto.output[1]:
         return [result]
@@ -95,13 +96,20 @@ def _merged(node: Node, x: SSAValue) -> SSAValue:
 
 
 def _attend(
-    node: Node, qkv: tuple[SSAValue, SSAValue, SSAValue], added: Value | None, past: Sequence[Value | None]
+    node: Node,
+    qkv: tuple[SSAValue, SSAValue, SSAValue],
+    added: Value | None,
+    past: Sequence[Value | None],
+    full: bool,
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The result [N, positions, heads·features], and keys and values with those before."""
+    """The result [N, positions, heads·features], and keys and values with those before.
+
+    `full`: what is added is finite, so no query is without keys.
+    """
     more: dict[str, Any] = {"is_causal": 1} if node.attributes.get("unidirectional", 0) else {}
     if scale := node.attributes.get("scale", 0.0):
         more["scale"] = float(scale)
-    found = apply_all(node, "Attention", *qkv, added, *past, outputs=3, **more)
+    found = softmax_attention(inner_node(node, "Attention", *qkv, added, *past, outputs=3, **more), full)
     y, k, v = map(node.materialize, found[:3])
     return _merged(node, y), k, v
 
@@ -157,7 +165,7 @@ def multi_head_attention(node: Node) -> Sequence[Value]:
     added = _added(node, node.optional(4), node.optional(5), keys)
     if len(node.proto.output) > 3:
         raise InferError("the scores stay inside (found a use of the output qk)")
-    return _attend(node, (q, k, v), added, before)
+    return _attend(node, (q, k, v), added, before, full=node.optional(5) is None)
 
 
 def _unpacked(node: Node, heads: int) -> list[SSAValue]:
@@ -244,7 +252,8 @@ def group_query_attention(node: Node) -> Sequence[Value]:
     if given.get("scale", 0.0):
         more["scale"] = float(given["scale"])
     # Of a prompt, rows beyond its length are padding behind it, which no row of the prompt sees.
-    y = apply(node, "Attention", q, k, v, bias, None, None, None if prompt else lengths, **more)
+    whole = inner_node(node, "Attention", q, k, v, bias, None, None, None if prompt else lengths, **more)
+    y = node.materialize(softmax_attention(whole, full=bias is None)[0])
     return [_merged(node, y), k, v]
 
 

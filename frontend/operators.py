@@ -69,10 +69,19 @@ def apply_all(
     node: Node, operator: str, *inputs: Value | None, outputs: int = 1, opset: int = 0, **attributes: Any
 ) -> Sequence[Value]:
     """The outputs of an operator of ai.onnx, in an opset (0: the newest), as part of a node."""
+    return expand(inner_node(node, operator, *inputs, outputs=outputs, opset=opset, **attributes))
+
+
+def inner_node(
+    node: Node, operator: str, *inputs: Value | None, outputs: int = 1, opset: int = 0, **attributes: Any
+) -> Node:
+    """A node of ai.onnx that is part of another one."""
     names = ["" if value is None else f"in{i}" for i, value in enumerate(inputs)]
     proto = helper.make_node(operator, names, [f"out{i}" for i in range(outputs)], node.name, **attributes)
     opset = opset or onnx.defs.onnx_opset_version()
-    return expand(replace(node, proto=proto, attributes=attributes, inputs=list(inputs), opset=opset))
+    known = {id(value): kind for value, kind in zip(node.inputs, node.kinds, strict=False) if value is not None}
+    kinds = [known.get(id(value)) for value in inputs]
+    return replace(node, proto=proto, attributes=attributes, inputs=list(inputs), opset=opset, kinds=kinds)
 
 
 def apply(node: Node, operator: str, *inputs: Value | None, opset: int = 0, **attributes: Any) -> SSAValue:
