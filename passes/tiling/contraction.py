@@ -259,6 +259,9 @@ def contract(
     k1 = k0 if levels + 3 > LEVELS else k1
     with k.loop(-(-depth // SEGMENT)) as number:
         s = number * SEGMENT
+        if sums == "i32":  # exact, so segments are no more than a loop
+            _segment(k, depth, s, k.clamp(depth - s, SEGMENT), k0, k1, stream, step, total, carried=True)
+            return total
         part = k.alloc(step.shape, sums, "l0c", 1)
         if grid and stream:
             _by_grid(k, depth, s, k0, grid, stream, step, part)
@@ -278,12 +281,14 @@ def _segment(
     stream: Stream | None,
     step: Step,
     acc: Buffer,
+    carried: bool = False,
 ) -> None:
-    """One segment: chunks of k1 where panels are streamed, in steps of k0."""
+    """One segment: chunks of k1 where panels are streamed, in steps of k0. `carried`: on what `acc` holds."""
 
     def one(inside: Affine) -> None:
         position = first + inside
-        step(acc, position, upto(k, depth, position, k0), k.clamp(1 - inside, 1) if inside.terms else 1)
+        begun = position if carried else inside
+        step(acc, position, upto(k, depth, position, k0), k.clamp(1 - begun, 1) if begun.terms else 1)
 
     if stream is None:
         with maybe_loop(k, bound, k0) as inside:

@@ -93,8 +93,8 @@ CASES: dict[str, tuple[Callable[[], object], Kind, str]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_problem_is_of_its_class(name: str) -> None:
     make, kind, where = CASES[name]
+    target = "tiny" if name == "kernel memory" else "edge"
     with pytest.raises(ValueError if name != "kernel memory" else Exception, match="found") as caught:
-        target = "tiny" if name == "kernel memory" else "edge"
         stepwell.compile(make(), target=target, host=False)  # type: ignore[arg-type]
     failure = errors.describe(caught.value)
     assert failure.exit_code == errors.PROBLEM
