@@ -75,7 +75,7 @@ def cast(node: Node) -> Node:
 def inference(node: Node) -> Node:
     """`is_test` said that a network is not trained."""
     if not node.attributes.get("is_test", 0):
-        raise InferError(f"{node.operator} is that of inference (found is_test = 0); set is_test to 1")
+        raise InferError(f"{node.operator} is that of inference (found is_test = 0)")
     return _changed(node, ("is_test",))
 
 

@@ -264,19 +264,12 @@ class _Import:
         except InferError as error:
             self.problems.append(_problem(name, error, proto))
             self.problems += self._unsupported_inside(proto)
-        except ModelFileError:
-            raise
-        except FAULTS as error:
-            found = f"{type(error).__name__}: {error}"
-            self.problems.append(
-                f"{name}: {proto.op_type} is not supported in this form (found {found}); {_advice(proto)}"
-            )
         self._values.update(zip(proto.output, outputs, strict=False))
 
     def _place(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node, by the device if it runs it, else by the CPU. Raises `InferError`."""
         if self._hosting is None:
-            return tagged(node, self._import(node), self._tags)
+            return self._on_device(node)
         outputs, failure, inner = self._attempt(node, self._hosting)
         if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
@@ -290,9 +283,19 @@ class _Import:
                 raise failure from None
             return outputs or ()
 
+    def _on_device(self, node: Node) -> Sequence[Value | None]:
+        """The outputs of a node by the device. Raises `InferError`."""
+        try:
+            return tagged(node, self._import(node), self._tags)
+        except (InferError, ModelFileError):
+            raise
+        except FAULTS as error:
+            found = f"{type(error).__name__}: {error}"
+            raise InferError(f"{node.operator} is not supported in this form (found {found})") from error
+
     def _attempt(
         self, node: Node, hosting: Hosting
-    ) -> tuple[Sequence[Value | None] | None, Exception | None, list[Problem]]:
+    ) -> tuple[Sequence[Value | None] | None, InferError | None, list[Problem]]:
         """The outputs of a node by the device, or why there are none; and the problems of nodes inside it.
 
         Raises errors that the CPU is no remedy for.
@@ -303,10 +306,9 @@ class _Import:
                 raise InferError(self._leave[node.name])
             operands = [self._uploaded(v, hosting) if isinstance(v, SSAValue) else v for v in node.inputs]
             moved = replace(node, inputs=operands, kinds=kinds_in(operands, self._tags))
-            return tagged(moved, self._import(moved), self._tags), None, self.problems
-        except FAULTS as error:
-            hopeless = isinstance(error, InferError) and (error.broken or error.KIND is Kind.MEMORY)
-            if hopeless or isinstance(error, ModelFileError):
+            return self._on_device(moved), None, self.problems
+        except InferError as error:
+            if error.broken or error.KIND is Kind.MEMORY:
                 raise
             return None, error, self.problems
         finally:
@@ -317,13 +319,13 @@ class _Import:
         if not is_host(value):
             return value
         moved, dtype = hosting.on_device(value), host_type(value).dtype
-        if dtype in TAGGED:
+        if dtype is not None and dtype in TAGGED:
             self._tags[moved] = dtype
         return moved
 
-    def _unsupported_inside(self, proto: onnx.NodeProto) -> list[str]:
+    def _unsupported_inside(self, proto: onnx.NodeProto) -> list[Problem]:
         """What is wrong with the operators of a node's graphs, which are not imported."""
-        found = list[str]()
+        found = list[Problem]()
         for inner in (node for attribute in proto.attribute for graph in graphs_of(attribute) for node in graph.node):
             try:
                 if inner.op_type not in RULES:  # what is computed from shapes vanishes

@@ -101,8 +101,8 @@ def test_a_problem_is_of_its_class(name: str) -> None:
     for problem in failure.problems:
         assert isinstance(problem, Problem)
         assert problem.is_whole
-        assert problem.kind is kind, problem
-        assert problem.where.startswith(where), problem
+    assert failure.problems[0].kind is kind  # type: ignore[attr-defined]
+    assert failure.problems[0].where.startswith(where)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["shape", "bias", "kernel", "lengths"])
