@@ -45,7 +45,7 @@ Call = LaunchOp | HostOp | UploadOp | DownloadOp
 
 _NUMPY = {
     "f16": "float16", "bf16": "bfloat16", "f32": "float32", "i8": "int8", "u8": "uint8", "i32": "int32", "i64": "int64",
-    "b8": "bool", "i16": "int16", "u16": "uint16",
+    "b8": "bool", "i16": "int16", "u16": "uint16", "u32": "uint32", "u64": "uint64",
 }  # fmt: skip
 """numpy's names of the types that callers see."""
 

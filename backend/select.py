@@ -182,24 +182,25 @@ class _Kernel:
         self.arguments = len(kernel.body.block.args)
         self.coordinates: list[SSAValue] = []
 
-    def new_register(self, coordinate: SSAValue, op: tile.GridOp) -> tuple[int, str]:
-        """A register for a coordinate of the core: the first behind the arguments that no coordinate has which is still
-        used."""
+    def new_register(self, coordinate: SSAValue, op: tile.GridOp | tile.ScalarOp) -> tuple[int, str]:
+        """A register for a coordinate of the core or a scalar: the first behind the arguments that none has which is
+        still used."""
         taken = {self.values[other][0] for other in self.coordinates if self._is_used_after(other, op)}
         self.coordinates.append(coordinate)
         for register in range(self.arguments, MOST_ARGUMENTS):
             if (name := f"r{register}") not in taken:
                 self.values[coordinate] = (name, 1)
                 return register, name
-        rule = f"arguments and coordinates of a kernel are in r0 to r{MOST_ARGUMENTS - 1}"
-        raise BackendError(f"{place(op)}: {rule} (found {self.arguments} arguments, {len(taken)} coordinates in use)")
+        rule = f"arguments, coordinates and scalars of a kernel are in r0 to r{MOST_ARGUMENTS - 1}"
+        raise BackendError(f"{place(op)}: {rule} (found {self.arguments} arguments, {len(taken)} others in use)")
 
-    def _is_used_after(self, coordinate: SSAValue, op: tile.GridOp) -> bool:
-        """Whether a coordinate is one of the op's own, or is used behind it."""
+    def _is_used_after(self, coordinate: SSAValue, op: tile.GridOp | tile.ScalarOp) -> bool:
+        """Whether a register is one of the op's own, or is used by the outermost loop that the op is in or behind
+        it."""
         if coordinate.owner is op:
             return True
         outermost = {top for use in coordinate.uses if (top := _outermost(use.operation)) is not None}
-        later = op.next_op
+        later = _outermost(op)
         while later is not None and later not in outermost:
             later = later.next_op
         return later is not None
@@ -253,10 +254,14 @@ def _select_block(source: Block, target: Block, depth: int, state: _Kernel) -> N
             new = [_select_buffer(op, state)]
         elif isinstance(op, tile.GridOp):
             new = _select_grid(op, state)
+        elif isinstance(op, tile.ScalarOp):
+            new = [_select_scalar(op, state)]
         elif isinstance(op, tile.TileOp):
             new = [_select_op(op, state)]
         else:
-            raise BackendError(f"{place(op)}: a kernel holds loops, buffers, grids and tile ops only (found {op.name})")
+            raise BackendError(
+                f"{place(op)}: a kernel holds loops, buffers, grids, scalars and tile ops only (found {op.name})"
+            )
         for made in new:
             made.location = op.location
         target.add_ops(new)
@@ -294,6 +299,13 @@ def _select_grid(op: tile.GridOp, state: _Kernel) -> list[Operation]:
         if size:
             rows.append(npu.row_op("mod", slot, rd=register, a=value, b=size))
     return rows
+
+
+def _select_scalar(op: tile.ScalarOp, state: _Kernel) -> Operation:
+    """The row that computes a scalar in a register of its own."""
+    a, b = (state.expression(value, op.indices) for value in op.values.data)
+    register, _ = state.new_register(op.result, op)
+    return npu.row_op(op.fn.data, state.slot(op), rd=register, a=a, b=b)
 
 
 def _select_op(op: tile.TileOp, state: _Kernel) -> Operation:

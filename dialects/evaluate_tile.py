@@ -182,6 +182,8 @@ class _Writer:
                 self._buffer(op, ring)
             elif isinstance(op, tile.GridOp):
                 self._grid(op, depth)
+            elif isinstance(op, tile.ScalarOp):
+                self._scalar(op, depth)
             elif isinstance(op, tile.TileOp):
                 self._op(op, depth)
 
@@ -199,6 +201,12 @@ class _Writer:
         for coordinate, step, size in zip(op.coordinates, op.steps, (None, *op.sizes.data), strict=True):
             name = self.names[coordinate] = f"g{len(self.names)}"
             self._line(depth, f"{name} = core // {step}" + (f" % {size}" if size is not None else ""))
+
+    def _scalar(self, op: tile.ScalarOp, depth: int) -> None:
+        a, b = (self.expression(value, op.indices) for value in op.values.data)
+        name = self.names[op.result] = f"g{len(self.names)}"
+        fn = op.fn.data
+        self._line(depth, f"{name} = " + (f"({a}) // ({b})" if fn == "div" else f"{fn}({a}, {b})"))
 
     def _buffer(self, op: tile.AllocOp, ring: str) -> None:
         kind, number = op.buffer.type, len(self.memories)

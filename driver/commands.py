@@ -219,8 +219,8 @@ def _storable(path: Path, name: str, value: Any) -> Array:
         return array
     texts = array.astype(np.str_)
     if texts.tolist() != array.tolist():
-        rule = f"{path}: an .npz file holds texts without zeros at their ends (found some in {name})"
-        raise CommandError(f"{rule}; run the model from Python for this output")
+        texts_rule = f"{path}: an .npz file holds texts without zeros at their ends (found some in {name})"
+        raise CommandError(f"{texts_rule}; run the model from Python for this output")
     return texts
 
 

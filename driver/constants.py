@@ -118,11 +118,11 @@ def given(pairs: Sequence[tuple[str, str]], files: Sequence[str] = ()) -> dict[s
         texts = [text for key, text in pairs if key == name]
         inputs = [text for text in files if text.startswith(f"{name}=")]
         if count > 1:
-            rule = f"{name}: is bound to one constant (found {' and '.join(texts)})"
-            found[name] = Unusable(Problem(f"{rule}; give --const {name} once", Kind.COMMAND, name))
+            once = f"{name}: is bound to one constant (found {' and '.join(texts)})"
+            found[name] = Unusable(Problem(f"{once}; give --const {name} once", Kind.COMMAND, name))
         elif inputs:
-            rule = f"{name}: is a constant or an input (found --const {name}={texts[0]} and --input {inputs[0]})"
-            found[name] = Unusable(Problem(f"{rule}; leave one of them out", Kind.COMMAND, name))
+            either = f"{name}: is a constant or an input (found --const {name}={texts[0]} and --input {inputs[0]})"
+            found[name] = Unusable(Problem(f"{either}; leave one of them out", Kind.COMMAND, name))
     return found
 
 

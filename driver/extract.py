@@ -69,18 +69,9 @@ class Part:
 
 def extract_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Writes the part, and its inputs and outputs beside it."""
-    model: Path = args.model
-    if model.suffix in (".stw", ".mlir"):
-        raise CommandError(f"{model}: must be an .onnx model (found {model.suffix}); name the model")
-    output: Path = args.output or model.with_name(f"{model.stem}-part.onnx")
-    if output.suffix != ".onnx":
-        rule = f"-o {output}: must end in .onnx (found {output.suffix or 'no suffix'})"
-        raise CommandError(f"{rule}; write -o FILE.onnx")
-    if output.exists() and model.exists() and output.samefile(model):
-        rule = f"-o {output}: is a file of its own (found the model itself, which would be lost)"
-        raise CommandError(f"{rule}; name another file")
+    output = output_of(args, "part")
     with progress.step("reading the model"):
-        wiring = Wiring.read(model)
+        wiring = Wiring.read(args.model)
     constants = {name: constant.value for name, constant in read_constants(constants_of(args)).items()}
     options, target = options_of(args.precision, args.cores, {}), Target.load(args.target)
     with progress.step("finding what the CPU runs"):
@@ -117,6 +108,20 @@ def extract_model(args: argparse.Namespace, progress: Progress) -> Report:
         f"next: {command}",
     ]
     return Report(data, "\n".join(lines))
+
+
+def output_of(args: argparse.Namespace, ending: str) -> Path:
+    """Where a part of the model goes; by default, `MODEL-<ending>.onnx`. Raises `CommandError`."""
+    model: Path = args.model
+    if model.suffix in (".stw", ".mlir"):
+        raise CommandError(f"{model}: must be an .onnx model (found {model.suffix}); name the model")
+    output: Path = args.output or model.with_name(f"{model.stem}-{ending}.onnx")
+    if output.suffix != ".onnx":
+        raise CommandError(f"-o {output}: must end in .onnx (found {output.suffix or 'no suffix'}); write -o FILE.onnx")
+    if output.exists() and model.exists() and output.samefile(model):
+        rule = f"-o {output}: is a file of its own (found the model itself, which would be lost)"
+        raise CommandError(f"{rule}; name another file")
+    return output
 
 
 def left_to_cpu(args: argparse.Namespace) -> Mapping[str, str]:

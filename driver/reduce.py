@@ -34,7 +34,7 @@ from .compilation import options_of, start
 from .constants import constants_of
 from .constants import read as read_constants
 from .errors import CommandError
-from .extract import command_for, inputs_wanted
+from .extract import command_for, inputs_wanted, output_of
 from .isolate import CrashError, HangError, isolated
 from .progress import Progress
 from .report import Report, names, plural
@@ -49,14 +49,7 @@ _MOST_ROUNDS = 8
 def reduce_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Writes the part and its inputs."""
     model: Path = args.model
-    if model.suffix in (".stw", ".mlir"):
-        raise CommandError(f"{model}: must be an .onnx model (found {model.suffix}); name the model")
-    output: Path = args.output or model.with_name(f"{model.stem}-reduced.onnx")
-    if output.suffix != ".onnx":
-        raise CommandError(f"-o {output}: must end in .onnx (found {output.suffix or 'no suffix'}); write -o FILE.onnx")
-    if output.exists() and model.exists() and output.samefile(model):
-        rule = f"-o {output}: is a file of its own (found the model itself, which would be lost)"
-        raise CommandError(f"{rule}; name another file")
+    output = output_of(args, "reduced")
     _check_options(args)
     with progress.step("reading the model"):
         wiring = Wiring.read(model)

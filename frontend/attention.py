@@ -34,10 +34,10 @@ class Extents:
     past: int | None
 
 
-def attention(node: Node) -> Sequence[Value]:
+def attention(node: Node, full: bool = False) -> Sequence[Value]:
     """softmax(q·kᵀ·scale + bias)·v per head; further outputs are keys and values with those of the past, and scores.
 
-    A query that no key is for gives 0.
+    A query that no key is for gives 0; `full`: there is none.
     """
     q, k, v = (_heads(node, index) for index in range(3))
     past = [_optional(node, index) for index in (4, 5)]
@@ -51,6 +51,7 @@ def attention(node: Node) -> Sequence[Value]:
     lengths = _optional(node, 6)
     extents = Extents(shape(q)[2], shape(keys)[2], before if lengths is None or past[0] is not None else None)
     biases = _bias(node, extents, lengths)
+    biases = (biases[0], None) if full else biases
     weights, shown = _weights(node, q, _shared(node, keys, q), *biases)
     y = node.emit(MatMulOp, weights, _shared(node, values, q), element=element(q))
     y = _unless(node, biases[1], y)

@@ -76,8 +76,8 @@ def _bound(info: onnx.ValueInfoProto, value: Any, wanted: Sequence[int] | None) 
     if isinstance(size, Problem):
         return size
     if prod(size) > MOST_ELEMENTS:
-        rule = f"{name}: a constant has at most 2^28 elements (found {prod(size):,})"
-        return Problem(f"{rule}; take smaller sizes", Kind.MEMORY)
+        few = f"{name}: a constant has at most 2^28 elements (found {prod(size):,})"
+        return Problem(f"{few}; take smaller sizes", Kind.MEMORY)
     with np.errstate(all="ignore"):
         array = given.astype(dtype)
     return np.array(np.broadcast_to(array.reshape(() if given.size == 1 else size), size), order="C")

@@ -25,10 +25,12 @@ from ..dialects.graph.composites import GeluTanhOp, SwishOp
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
-from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i32, u8
+from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i32, u8, u32, u64
 from .inputs import ELEMENTS
 from .node import Node, Value
 
+UNSIGNED = (np.dtype(np.uint32), np.dtype(np.uint64))
+"""Of which the device holds those that fit 31 bits."""
 Expansion = Callable[[Node], Sequence[Value]]
 
 
@@ -51,6 +53,16 @@ def cast_like(node: Node) -> Sequence[Value]:
     if target is None:
         raise DtypeError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")
     return [converted(node, node.operand(0), i32 if target in BORDER else target)]
+
+
+def bit_cast(node: Node) -> Sequence[Value]:
+    """The same bits as another integer of as many: modulo 2ⁿ. Of 16 bits and more both are i32."""
+    target, x = ELEMENTS.get(node.attributes["to"]), node.operand(0)
+    if target in FLOATS or element(x) in FLOATS or target in (None, u32, u64) or node.kinds[0] in UNSIGNED:
+        raise InferError(
+            "bits are read as other integers of the device (found floats, or unsigned ones that it narrows)"
+        )
+    return [converted(node, x, i32 if target in BORDER else target)]
 
 
 def converted(node: Node, x: SSAValue, target: Attribute) -> SSAValue:
@@ -199,6 +211,7 @@ def swiglu(node: Node) -> Sequence[Value]:
 
 
 ELEMENTWISE: Mapping[str, Expansion] = {
+    "BitCast": bit_cast,
     "BitShift": shift,
     "BitwiseNot": complement,
     "Cast": cast,

@@ -4,8 +4,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import onnx
+from xdsl.ir import SSAValue
 
-from ..dialects.graph.op import InferError, ShapeError
+from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.op import InferError, ShapeError, element
 from ..dialects.graph.views import ReshapeOp, normal_axis
 from .attention import attention, rotary_embedding
 from .einsum import einsum
@@ -13,7 +16,9 @@ from .elementwise import ELEMENTWISE
 from .indexed import INDEXED
 from .integer_products import conv_integer, matmul_integer
 from .losses import negative_log_likelihood, softmax_cross_entropy
+from .matrices import det
 from .movement import MOVEMENT
+from .ngrams import tf_idf
 from .node import Node, Value, size_of
 from .quantization import (
     dequantize_linear,
@@ -22,7 +27,8 @@ from .quantization import (
     qlinear_matmul,
     quantize_linear,
 )
-from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm
+from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm, simplified_layer_norm
+from .regions import roi_align
 from .resizing import resize
 from .sampling import deform_conv, max_pool
 from .spectral import dft, stft
@@ -42,7 +48,19 @@ def dropout(node: Node) -> Sequence[Value]:
     ratio = node.known(1) if len(node.inputs) > 1 else None
     if training is not None and training.any() and (ratio is None or ratio.any()):
         raise InferError("dropout is that of inference (found training_mode = true)")
-    return [node.given(0), np.ones(size_of(node.given(0)), np.bool_)]
+    x = node.given(0)
+    kind = np.bool_ if node.opset >= 10 else NUMPY[element(x)] if isinstance(x, SSAValue) else x.dtype
+    return [x, np.ones(size_of(x), kind)]
+
+
+def eye_like(node: Node) -> Sequence[Value]:
+    """Ones on a diagonal of a matrix of zeros; of the operand only the shape matters."""
+    x, kind = node.given(0), node.attributes.get("dtype", 0)
+    if len(size_of(x)) != 2:
+        raise InferError(f"EyeLike is of a matrix (found rank {len(size_of(x))})")
+    like = NUMPY[element(x)] if isinstance(x, SSAValue) else x.dtype
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind) if kind else like
+    return [np.eye(*size_of(x), k=node.attributes.get("k", 0), dtype=dtype)]
 
 
 def reshape(node: Node, target: Sequence[int]) -> Sequence[Value]:
@@ -101,10 +119,12 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "ConvInteger": conv_integer,
     "DFT": dft,
     "DeformConv": deform_conv,
+    "Det": det,
     "DequantizeLinear": dequantize_linear,
     "Dropout": dropout,
     "DynamicQuantizeLinear": dynamic_quantize_linear,
     "Einsum": einsum,
+    "EyeLike": eye_like,
     "Flatten": flatten,
     "GroupNormalization": group_norm,
     "Hardmax": hardmax,
@@ -118,10 +138,13 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "QLinearMatMul": qlinear_matmul,
     "QuantizeLinear": quantize_linear,
     "Resize": resize,
+    "RoiAlign": roi_align,
     "RotaryEmbedding": rotary_embedding,
     "STFT": stft,
+    "SimplifiedLayerNormalization": simplified_layer_norm,
     "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
     "Squeeze": squeeze,
+    "TfIdfVectorizer": tf_idf,
     "Unsqueeze": unsqueeze,
     "Upsample": resize,
 }

@@ -41,9 +41,10 @@ def fold(
     """The outputs of a node, None if it cannot be evaluated. An absent input is None."""
     if node.op_type in RANDOM or any(kind.type == onnx.AttributeProto.GRAPH for kind in node.attribute):
         return None
-    if sum(value.size for value in inputs if value is not None) > SMALL or node.op_type in SIZED:
+    own = node.domain in ("", "ai.onnx")
+    if own and (sum(value.size for value in inputs if value is not None) > SMALL or node.op_type in SIZED):
         _check_size(node, inputs, opset)
-    rule = RULES.get(node.op_type)
+    rule = RULES.get(node.op_type) if own else None
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
     return _by_reference(node, inputs, opset) if found is None else [found]
 

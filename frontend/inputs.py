@@ -10,7 +10,7 @@ from onnx import TensorProto
 from xdsl.ir import Attribute
 
 from ..dialects.graph.host_model import type_text
-from ..dialects.graph.op import bf16, f16, f32, i1, i8, i16, i32, i64, u8, u16
+from ..dialects.graph.op import bf16, f16, f32, i1, i8, i16, i32, i64, u8, u16, u32, u64
 from ..runtime.cpu import HostType
 from ..runtime.problem import Kind, Problem
 
@@ -24,9 +24,11 @@ ELEMENTS: Mapping[int, Attribute] = {
     TensorProto.INT64: i64,
     TensorProto.INT16: i16,
     TensorProto.UINT16: u16,
+    TensorProto.UINT32: u32,
+    TensorProto.UINT64: u64,
     TensorProto.BOOL: i1,
 }
-"""The element type of each ONNX type; `i64`, `i16` and `u16` stand at the border only."""
+"""The element type of each ONNX type; those of `BORDER` stand at the border only."""
 
 MOST_ELEMENTS = 2**40
 """Of one input: more than any device holds, and few enough for all arithmetic on sizes."""

@@ -1,7 +1,7 @@
 """One ONNX node while it is imported: what it has, and how ops are built for it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from .model_file import Array
 Value = SSAValue | Array
 """A value that is computed at run time, or one that is known."""
 
+AI_ONNX = "ai.onnx"
+"""The domain of ONNX's own operators, which nodes may leave out."""
 INT32 = np.iinfo(np.int32)
 
 
@@ -30,10 +32,20 @@ class Node:
     inputs: Sequence[Value | None]
     opset: int
     builder: GraphBuilder
+    kinds: "Sequence[np.dtype[Any] | None]" = ()
+    """Of each input the type that it has in the model, if that is one of `sixteen.TAGGED`, which are i32 here."""
 
     @property
     def operator(self) -> str:
         return self.proto.op_type
+
+    @property
+    def domain(self) -> str:
+        return self.proto.domain or AI_ONNX
+
+    def optional(self, index: int) -> Value | None:
+        """An input, None if it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else None
 
     def given(self, index: int) -> Value:
         """An input that the node must have; raises `InferError`."""
@@ -41,6 +53,10 @@ class Node:
         if value is None:
             raise InferError(f"{self.operator} has an input {index} (found {len(self.inputs)} inputs)", broken=True)
         return value
+
+    def with_inputs(self, inputs: "Sequence[Value | None]") -> "Node":
+        """The node with other inputs."""
+        return replace(self, inputs=inputs)
 
     def known(self, index: int) -> Array | None:
         """The value of an input, None if it is absent; raises `InferError` if it is computed."""
@@ -86,7 +102,7 @@ def size_of(value: Value) -> tuple[int, ...]:
 
 def narrowed(array: Array) -> Array:
     """A constant as it stands inside a graph; raises `InferError` for types that the dialect does not have."""
-    if array.dtype == np.int64:
+    if array.dtype.name in ("int64", "uint32", "uint64"):
         if array.size and (array.min() < INT32.min or array.max() > INT32.max):
             raise DtypeError(f"integers fit 32 bits (found {array.min()} to {array.max()})")
         return array.astype(np.int32)

@@ -17,44 +17,37 @@ import numpy as np
 import onnx
 from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ..dialects.graph import OPERATORS
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY, constant
 from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.host import is_host
+from ..dialects.graph.host import host_type, is_host
 from ..dialects.graph.host_model import captured, graphs_of
-from ..dialects.graph.op import BORDER, GraphOp, InferError, ShapeError, element, i16, i32, u16
+from ..dialects.graph.op import BORDER, InferError, ShapeError, element, i32
 from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
 from .bound import bind
 from .builder import GraphBuilder
-from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
+from .extensions import EXTENSIONS
 from .fold import RULES, constant_attribute, fold, shape_of
 from .hosting import MOST_RESIDUE, Hosting
 from .inputs import ELEMENTS, Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
-from .node import INT32, Node, Value, size_of
+from .node import AI_ONNX, INT32, Node, Value, size_of
+from .older import modern
+from .operators import TABLE, class_of, expand
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
 from .shapes import check_values
-from .sixteen import tagged
+from .sixteen import TAGGED, kinds_in, tagged
 from .structure import file_problems, in_order
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
-
-Forms = Sequence[tuple[int, int | None, type[GraphOp]]]
-
-TABLE: Mapping[str, Forms] = {
-    name: [(form.since, form.until, kind) for kind in OPERATORS for form in kind.ONNX if form.name == name]
-    for name in sorted({form.name for kind in OPERATORS for form in kind.ONNX if not form.domain})
-}
-"""Of each operator of ai.onnx: first opset, last opset, and the class that stands for it."""
 
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
@@ -127,6 +120,8 @@ def supported() -> Mapping[str, str]:
     rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"), "1 …")
     for name, forms in TABLE.items():
         rows[name] = ", ".join(f"{since} … {until or ''}".strip() for since, until, _ in forms)
+    for domain, extensions in EXTENSIONS.items():
+        rows |= {f"{domain}.{name}": "1 …" for name in extensions}
     return dict(sorted(rows.items()))
 
 
@@ -161,9 +156,9 @@ class _Import:
         self.builder = hosting.builder if hosting else GraphBuilder()
         self._hosting = hosting
         self._leave = leave
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
         self._folder = folder
-        self._opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+        self._opsets = {entry.domain or AI_ONNX: entry.version for entry in model.opset_import}
         self._values = values
         """None stands for a value whose node has a problem: what depends on it is not checked further."""
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -188,7 +183,7 @@ class _Import:
             return
         with self.builder.at(name):
             self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
-        if kind in (i16, u16):
+        if NUMPY[kind] in TAGGED:
             self._tags[inner] = NUMPY[kind]
 
     def add_known(self, constants: Mapping[str, Array]) -> None:
@@ -253,9 +248,10 @@ class _Import:
         inputs = {key: self._value(key, name) for key in proto.input if key}
         outputs: Sequence[Value | None] = [None] * len(proto.output)
         broken = any(value is None for value in inputs.values())
-        opset = self._opsets.get(proto.domain or "ai.onnx", 0)
+        opset = self._opsets.get(proto.domain or AI_ONNX, 0)
         attributes = {a.name: _attribute(a) for a in proto.attribute}
-        node = Node(name, proto, attributes, [inputs.get(key) for key in proto.input], opset, self.builder)
+        given = [inputs.get(key) for key in proto.input]
+        node = Node(name, proto, attributes, given, opset, self.builder, kinds_in(given, self._tags))
         try:
             self._check_outputs(proto, name)
             if broken:
@@ -267,53 +263,72 @@ class _Import:
         except InferError as error:
             self.problems.append(_problem(name, error, proto))
             self.problems += self._unsupported_inside(proto)
-        except ModelFileError:
-            raise
-        except FAULTS as error:
-            found = f"{type(error).__name__}: {error}"
-            self.problems.append(
-                f"{name}: {proto.op_type} is not supported in this form (found {found}); {_advice(proto)}"
-            )
         self._values.update(zip(proto.output, outputs, strict=False))
 
     def _place(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node, by the device if it runs it, else by the CPU. Raises `InferError`."""
         if self._hosting is None:
-            return tagged(node, self._import(node), self._tags)
-        outputs, problems = None, self.problems
-        self.problems = []
-        try:
-            if node.name in self._leave:
-                raise InferError(self._leave[node.name])
-            operands = [self._hosting.on_device(v) if isinstance(v, SSAValue) else v for v in node.inputs]
-            moved = replace(node, inputs=operands)
-            outputs = tagged(moved, self._import(moved), self._tags)
-            failure = None if not self.problems else InferError("its graphs run on the device (found some that do not)")
-        except FAULTS as error:
-            failure = error
-        inner, self.problems = self.problems, problems
-        if failure is None and outputs is not None and not _is_residue(node, outputs):
+            return self._on_device(node)
+        outputs, failure, inner = self._attempt(node, self._hosting)
+        if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
-        reason = "its operands are on the CPU, and its result is small" if failure is None else str(failure)
+        reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
+        names = (*filter(None, node.proto.input), *captured(node.proto))
         try:
-            values = {
-                name: self._value(name, node.name) for name in (*filter(None, node.proto.input), *captured(node.proto))
-            }
-            return self._hosting.run(node, values, reason)
+            return self._hosting.run(node, {name: self._value(name, node.name) for name in names}, reason)
         except HostError:
             self.problems += inner
             if failure is not None:
                 raise failure from None
-            assert outputs is not None
-            return outputs
+            return outputs or ()
 
-    def _unsupported_inside(self, proto: onnx.NodeProto) -> list[str]:
+    def _on_device(self, node: Node) -> Sequence[Value | None]:
+        """The outputs of a node by the device. Raises `InferError`."""
+        try:
+            return tagged(node, self._import(node), self._tags)
+        except (InferError, ModelFileError):
+            raise
+        except FAULTS as error:
+            found = f"{type(error).__name__}: {error}"
+            raise InferError(f"{node.operator} is not supported in this form (found {found})") from error
+
+    def _attempt(
+        self, node: Node, hosting: Hosting
+    ) -> tuple[Sequence[Value | None] | None, InferError | None, list[Problem]]:
+        """The outputs of a node by the device, or why there are none; and the problems of nodes inside it.
+
+        Raises errors that the CPU is no remedy for.
+        """
+        outside, self.problems = self.problems, []
+        try:
+            if node.name in self._leave:
+                raise InferError(self._leave[node.name])
+            operands = [self._uploaded(v, hosting) if isinstance(v, SSAValue) else v for v in node.inputs]
+            moved = replace(node, inputs=operands, kinds=kinds_in(operands, self._tags))
+            return self._on_device(moved), None, self.problems
+        except InferError as error:
+            if error.broken or error.KIND is Kind.MEMORY:
+                raise
+            return None, error, self.problems
+        finally:
+            self.problems = outside
+
+    def _uploaded(self, value: SSAValue, hosting: Hosting) -> SSAValue:
+        """A value as a tensor of the device."""
+        if not is_host(value):
+            return value
+        moved, dtype = hosting.on_device(value), host_type(value).dtype
+        if dtype is not None and dtype in TAGGED:
+            self._tags[moved] = dtype
+        return moved
+
+    def _unsupported_inside(self, proto: onnx.NodeProto) -> list[Problem]:
         """What is wrong with the operators of a node's graphs, which are not imported."""
-        found = list[str]()
+        found = list[Problem]()
         for inner in (node for attribute in proto.attribute for graph in graphs_of(attribute) for node in graph.node):
             try:
                 if inner.op_type not in RULES:  # what is computed from shapes vanishes
-                    _check_supported(inner, self._opsets.get(inner.domain or "ai.onnx", 0))
+                    _check_supported(inner, self._opsets.get(inner.domain or AI_ONNX, 0))
             except InferError as error:
                 found.append(_problem(inner.name or inner.op_type, error, inner))
             found += self._unsupported_inside(inner)
@@ -330,19 +345,22 @@ class _Import:
 
     def _import(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node."""
+        own = node.domain == AI_ONNX
         if node.operator in SUPPORTED:
             check_node(node.proto, node.opset)
             check_values(node)
-        if node.operator == "If" and node.proto.domain in ("", "ai.onnx"):
+        node = modern(node)
+        if node.operator == "If" and own:
             return self._branch(node)
-        if node.operator in UNROLLED and node.proto.domain in ("", "ai.onnx"):
+        if node.operator in UNROLLED and own:
             return UNROLLED[node.operator](node, lambda graph, inputs: self._inside(node, graph, inputs))
         found = _known_outputs(node)
         if found is not None:
             return found
         _check_supported(node.proto, node.opset)
         extra = [key for key in node.proto.output[1:] if key in self._used]
-        results = _results(node)
+        extensions = EXTENSIONS.get(node.domain)
+        results = expand(node) if extensions is None else extensions[node.operator](node)
         if len(extra) >= len(results) and extra:
             raise InferError(f"{node.operator} has one output (found a use of {extra[0]!r})")
         return results
@@ -408,9 +426,10 @@ def _names_used(graph: onnx.GraphProto) -> set[str]:
 
 def _known_outputs(node: Node) -> Sequence[Array] | None:
     """The outputs of a node that depends on shapes and constants alone."""
-    if node.operator == "Constant":
+    own = node.domain == AI_ONNX
+    if node.operator == "Constant" and own:
         return [constant_attribute(node.attributes)]
-    if node.operator in ("Shape", "Size"):
+    if node.operator in ("Shape", "Size") and own:
         size = shape_of(size_of(node.given(0)), node.attributes)
         return [size if node.operator == "Shape" else size.prod()]
     if any(isinstance(value, SSAValue) for value in node.inputs):
@@ -422,44 +441,14 @@ def _known_outputs(node: Node) -> Sequence[Array] | None:
 
 def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     """Raises `InferError` unless some op stands for the operator."""
-    name, domain = proto.op_type, proto.domain or "ai.onnx"
-    if domain == "ai.onnx" and (name in SUPPORTED - TABLE.keys() or name in EXPANSIONS or _class(name, opset)):
+    name, domain = proto.op_type, proto.domain or AI_ONNX
+    if name in EXTENSIONS.get(domain, ()):
+        return
+    if domain == AI_ONNX and (name in SUPPORTED - TABLE.keys() or name in EXPANSIONS or class_of(name, opset)):
         return
     opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
-    rule = f"{name} is supported in opsets {opsets}" if opsets and domain == "ai.onnx" else f"{name} is not supported"
+    rule = f"{name} is supported in opsets {opsets}" if opsets and domain == AI_ONNX else f"{name} is not supported"
     raise InferError(f"{rule} (found {domain}, opset {opset})")
-
-
-def _class(name: str, opset: int) -> type[GraphOp] | None:
-    """The class that stands for an operator of ai.onnx in an opset."""
-    forms = TABLE.get(name, ())
-    return next((kind for since, until, kind in forms if since <= opset and (until is None or opset <= until)), None)
-
-
-def _results(node: Node) -> Sequence[Value]:
-    """The outputs of a node that is not known as a whole; those without elements are arrays."""
-    some_empty = any(is_empty(value) for value in node.inputs)
-    found = empty_outputs(node) if some_empty else None
-    if found is not None:
-        return found
-    expansion = PARTLY_EMPTY.get(node.operator) if some_empty else None
-    expansion = expansion or EXPANSIONS.get(node.operator) or _operator
-    try:
-        return [known_if_empty(value) for value in expansion(node)]
-    except InferError:
-        found = empty_outputs(node)
-        if found is None:
-            raise
-        return found
-
-
-def _operator(node: Node) -> Sequence[SSAValue]:
-    """The results of the one op that stands for a node."""
-    kind = _class(node.operator, node.opset)
-    assert kind is not None
-    op = node.one(kind).owner
-    assert isinstance(op, Operation)
-    return op.results
 
 
 def _attribute(proto: onnx.AttributeProto) -> Any:

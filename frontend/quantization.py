@@ -1,15 +1,17 @@
 """QuantizeLinear and its kin: parameters of one tensor, of an axis or of blocks become operands that broadcast."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
+from ..dialects.graph.activations import RoundOp
 from ..dialects.graph.arithmetic import AddOp, DivOp, MulOp
-from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import DtypeError, InferError, ShapeError, element, f32, shape
+from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.elementwise import CastOp, ClipOp
+from ..dialects.graph.op import DtypeError, InferError, ShapeError, element, f32, i16, i32, shape, u16
 from ..dialects.graph.quantize import BYTES, DequantizeOp, DynamicScaleOp, QuantizeOp, RequantizeOp
 from ..dialects.graph.views import ReshapeOp, SliceOp, normal_axis
 from .inputs import ELEMENTS
@@ -17,25 +19,49 @@ from .integer_products import conv_bytes, matmul_bytes
 from .movement import repeat
 from .node import Node, Value
 
+FEW_BITS: Mapping[str, type[np.integer[Any]]] = {
+    **dict.fromkeys(("int4", "int2"), np.int8),
+    **dict.fromkeys(("uint4", "uint2"), np.uint8),
+}
+"""Integers that have no place of their own in memory, and the bytes that hold them."""
+
 
 def quantize_linear(node: Node) -> Sequence[Value]:
-    """Bytes of the zero point's type, or of `output_dtype`."""
+    """Integers of the zero point's type, or of `output_dtype`: bytes, or 16 bits, which are i32 inside a graph."""
     x, scale = node.operand(0), _parameter(node, 1)
     assert scale is not None
     if node.attributes.get("precision", 0) not in (0, TensorProto.FLOAT):
         raise InferError(f"the quotient is taken in f32 (found precision = {_type_name(node.attributes['precision'])})")
     kind = ELEMENTS.get(node.attributes.get("output_dtype", 0) or TensorProto.UINT8)
     zero = _parameter(node, 2)
+    sixteen = node.kinds[2] if len(node.kinds) > 2 else NUMPY[kind] if kind in (i16, u16) else None
+    if sixteen is not None and (zero is None or element(zero) == i32):
+        return [_sixteen(node, node.emit(DivOp, x, scale, element=f32), zero, np.iinfo(sixteen))]
     if zero is None and kind not in BYTES:
-        raise DtypeError(f"results are i8 or ui8 (found output_dtype = {_type_name(node.attributes['output_dtype'])})")
+        found = _type_name(node.attributes["output_dtype"])
+        raise DtypeError(f"results are integers of 8 or 16 bits (found output_dtype = {found})")
     return [node.emit(QuantizeOp, x, scale, zero, element=None if zero is not None else kind)]
 
 
+def _sixteen(node: Node, x: SSAValue, zero: SSAValue | None, limits: "np.iinfo[Any]") -> SSAValue:
+    """round(x) + zero within the limits; f32 holds every sum of two such numbers."""
+    y = node.emit(RoundOp, x)
+    y = y if zero is None else node.emit(AddOp, y, node.emit(CastOp, zero, element=f32))
+    return node.emit(CastOp, node.emit(ClipOp, y, lo=float(limits.min), hi=float(limits.max)), element=i32)
+
+
 def dequantize_linear(node: Node) -> Sequence[Value]:
-    """Floats of the scale's type, or of `output_dtype`."""
+    """Floats of the scale's type, or of `output_dtype`. Constants of fewer bits than a byte are bytes."""
+    node = node.with_inputs([_bytes(value) for value in node.inputs])
     scale, wanted = _parameter(node, 1), node.attributes.get("output_dtype", 0)
     assert scale is not None
     return [node.emit(DequantizeOp, node.operand(0), scale, _parameter(node, 2), element=ELEMENTS.get(wanted))]
+
+
+def _bytes(value: Value | None) -> Value | None:
+    if not isinstance(value, np.ndarray) or value.dtype.name not in FEW_BITS:
+        return value
+    return value.astype(FEW_BITS[value.dtype.name])
 
 
 def dynamic_quantize_linear(node: Node) -> Sequence[Value]:
@@ -73,42 +99,55 @@ def qlinear_matmul(node: Node) -> Sequence[Value]:
     """The exact product of bytes less their zero points, rounded once to bytes."""
     y = matmul_bytes(node, (0, 2), (3, 5))
     rows, columns = (node.given(index) for index in (1, 4))
-    return [_requantized(node, y, [_spread(node, rows, -2, y), _spread(node, columns, -1, y)], 6)]
+    return [requantized(node, y, [spread(node, rows, -2, y), spread(node, columns, -1, y)], 6)]
 
 
 def qlinear_conv(node: Node) -> Sequence[Value]:
     """The exact convolution of bytes less their zero points, plus an i32 bias, rounded once to bytes."""
     y = conv_bytes(node, (0, 2), (3, 5))
     if len(node.inputs) > 8 and node.inputs[8] is not None:
-        bias = node.emit(ReshapeOp, node.operand(8), shape=[-1, *[1] * (len(shape(y)) - 2)])
-        y = node.emit(AddOp, y, bias)
-    return [_requantized(node, y, [node.given(1), _spread(node, node.given(4), 1, y)], 6)]
+        y = node.emit(AddOp, y, along_axis(node, node.operand(8), 1, len(shape(y))))
+    return [requantized(node, y, [node.given(1), spread(node, node.given(4), 1, y)], 6)]
 
 
-def _spread(node: Node, scale: Value, axis: int, y: SSAValue) -> Value:
+def spread(node: Node, scale: Value, axis: int, y: SSAValue) -> Value:
     """A vector of scales along an axis of the product."""
     size = shape(scale) if isinstance(scale, SSAValue) else scale.shape
     if len(size) != 1 or size == (1,):
         return scale
     rank = len(shape(y))
-    target = [-1 if i == axis % rank else 1 for i in range(rank)]
-    return node.emit(ReshapeOp, scale, shape=target) if isinstance(scale, SSAValue) else scale.reshape(target)
+    if isinstance(scale, SSAValue):
+        return along_axis(node, scale, axis, rank)
+    return scale.reshape([-1 if i == axis % rank else 1 for i in range(rank)])
 
 
-def _requantized(node: Node, y: SSAValue, scales: Sequence[Value], index: int) -> SSAValue:
-    """The i32 product times its scales, divided by that of the result, which is input `index`; then its zero point."""
+def along_axis(node: Node, vector: SSAValue, axis: int, rank: int) -> SSAValue:
+    """A vector on an axis of a tensor of the rank."""
+    return node.emit(ReshapeOp, vector, shape=[-1 if i == axis % rank else 1 for i in range(rank)])
+
+
+def requantized(
+    node: Node, y: SSAValue, scales: Sequence[Value], index: int, kind: Attribute | None = None
+) -> SSAValue:
+    """The i32 product times its scales, divided by that of the result, which is input `index`; then its zero point.
+
+    Without a zero point, bytes of type `kind`.
+    """
     a, b = scales
-    by, zero = node.given(index), node.operand(index + 1)
+    by, zero = node.given(index), node.optional(index + 1)
     if all(isinstance(value, np.ndarray) for value in (a, b, by)):
         known: list[np.ndarray[Any, Any]] = [np.asarray(value, np.float32) for value in (a, b, by)]
         factor = node.materialize(np.asarray(known[0] * known[1] / known[2], np.float32))
     else:
-        product = node.emit(MulOp, _wide(node, a), _wide(node, b), element=f32)
-        factor = node.emit(DivOp, product, _wide(node, by), element=f32)
-    return node.emit(RequantizeOp, y, _number(node, factor), _number(node, zero))
+        product = node.emit(MulOp, wide(node, a), wide(node, b), element=f32)
+        factor = node.emit(DivOp, product, wide(node, by), element=f32)
+    if zero is None:
+        return node.emit(RequantizeOp, y, _number(node, factor), element=kind)
+    return node.emit(RequantizeOp, y, _number(node, factor), _number(node, node.materialize(zero)))
 
 
-def _wide(node: Node, value: Value) -> SSAValue:
+def wide(node: Node, value: Value) -> SSAValue:
+    """The value as f32."""
     x = node.materialize(value)
     return x if element(x) == f32 else node.emit(CastOp, x, element=f32)
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from ..dialects.graph.activations import AbsOp, LogOp, ReciprocalOp, SqrtOp
 from ..dialects.graph.arithmetic import AddOp, EqOp, MulOp, SubOp
 from ..dialects.graph.elementwise import CastOp, WhereOp
-from ..dialects.graph.norm import BatchNormOp, GroupNormOp, LayerNormOp
+from ..dialects.graph.norm import BatchNormOp, GroupNormOp, LayerNormOp, RMSNormOp
 from ..dialects.graph.op import ShapeError, element, f32, i1, shape, u8
 from ..dialects.graph.properties import integer, number
 from ..dialects.graph.reduce import (
@@ -92,8 +92,24 @@ def layer_norm(node: Node) -> Sequence[Value]:
     return [y, mean, node.emit(ReciprocalOp, node.emit(SqrtOp, shifted))]
 
 
+def simplified_layer_norm(node: Node) -> Sequence[Value]:
+    """Root mean square normalisation as onnxruntime writes it, in the domain ai.onnx; then the inverse root, f32."""
+    y = node.one(RMSNormOp)
+    if not any(node.proto.output[1:]):
+        return [y]
+    _, properties = RMSNormOp.from_onnx(node.attributes, node.constants(), node.opset)
+    x, rank = node.operand(0), len(shape(node.operand(0)))
+    axes = list(range(normal_axis(integer(properties, "axis"), rank), rank))
+    squares = node.emit(MulOp, x, x, element=f32)
+    mean = node.emit(ReduceMeanOp, squares, element=f32, axes=axes, keepdims=True)
+    shifted = node.emit(AddOp, mean, node.builder.constant(np.array(number(properties, "epsilon"), np.float32)))
+    return [y, node.emit(ReciprocalOp, node.emit(SqrtOp, shifted))]
+
+
 def batch_norm(node: Node) -> Sequence[Value]:
     """That of inference; in training mode by the batch's own mean and variance, which move the running ones."""
+    if node.opset < 9 and not node.attributes.get("spatial", 1):
+        return [_per_place(node)]
     if not node.attributes.get("training_mode", 0):
         return [node.one(BatchNormOp)]
     x, epsilon = node.operand(0), float(node.attributes.get("epsilon", 1e-5))
@@ -104,6 +120,16 @@ def batch_norm(node: Node) -> Sequence[Value]:
     mean = node.emit(ReshapeOp, mean, shape=[shape(x)[1]])
     y = node.emit(BatchNormOp, x, node.operand(1), node.operand(2), mean, variance, epsilon=epsilon)
     return [y, *(_moving(node, index, own) for index, own in ((3, mean), (4, variance)))]
+
+
+def _per_place(node: Node) -> SSAValue:
+    """With statistics of each place of each channel, which was a form before opset 9."""
+    x, size = node.operand(0), shape(node.operand(0))
+    count = math.prod(size[1:])
+    flat = [node.emit(ReshapeOp, node.operand(index), shape=[count]) for index in range(1, 5)]
+    y = node.emit(ReshapeOp, x, shape=[size[0], count])
+    y = node.emit(BatchNormOp, y, *flat, epsilon=float(node.attributes.get("epsilon", 1e-5)))
+    return node.emit(ReshapeOp, y, shape=size)
 
 
 def _moving(node: Node, index: int, own: SSAValue) -> SSAValue:

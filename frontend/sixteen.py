@@ -1,4 +1,5 @@
 """Integers of 16 bits: inside a graph they are i32, brought back into their range after operators that may leave it.
+Unsigned ones of 32 and 64 bits are i32 too, checked at the border as those of 64 bits are; what leaves 32 bits wraps.
 
 So sums, products and the like are exact modulo 2¹⁶, as ONNX has them, and comparisons see the right values.
 """
@@ -13,42 +14,41 @@ from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, AndOp, SubOp
 from ..dialects.graph.op import element, i32
-from .node import Node, Value
+from .node import AI_ONNX, Node, Value
 
 DTYPES = (np.dtype(np.int16), np.dtype(np.uint16))
+TAGGED = (*DTYPES, np.dtype(np.uint32), np.dtype(np.uint64))
+"""Types that are i32 inside a graph, and known to the rules of operators."""
 MASK, HALF = 0xFFFF, 0x8000
 WITHIN = {
-    *(
-        "Identity",
-        "Reshape",
-        "Transpose",
-        "Flatten",
-        "Squeeze",
-        "Unsqueeze",
-        "Expand",
-        "Tile",
-        "Concat",
-        "Split",
-        "Slice",
-    ),
-    *("Gather", "GatherElements", "GatherND", "Pad", "DepthToSpace", "SpaceToDepth", "Where", "Max", "Min", "Clip"),
-    *("And", "Or", "BitwiseAnd", "BitwiseOr", "Mod", "TopK", "ReduceMax", "ReduceMin", "If", "Loop", "Scan"),
+    *("Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "ExpandDims", "Tile", "Concat"),
+    *("Split", "Slice", "Gather", "GatherElements", "GatherND", "Pad", "DepthToSpace", "SpaceToDepth", "Trilu"),
+    *("Where", "Max", "Min", "Clip", "And", "Or", "BitwiseAnd", "BitwiseOr", "Mod", "TopK", "ReduceMax", "ReduceMin"),
+    *("If", "Loop", "Scan", "QuantizeLinear"),
 }
 """Operators whose results are in the range of their operands."""
 
 Tags = Mapping[SSAValue, np.dtype[Any]]
 
 
+def kinds_in(values: Sequence[Value | None], tags: Tags) -> list[np.dtype[Any] | None]:
+    """Of each value its type, if that is `TAGGED`."""
+    found = [tags.get(v) if isinstance(v, SSAValue) else None if v is None else v.dtype for v in values]
+    return [kind if kind in TAGGED else None for kind in found]
+
+
 def kinds_of(node: Node, tags: Tags) -> list[np.dtype[Any] | None]:
-    """Of each output of a node its type, if that has 16 bits."""
-    found = [tags.get(v) if isinstance(v, SSAValue) else None if v is None else v.dtype for v in node.inputs]
-    given = [kind if kind in DTYPES else None for kind in found]
-    wanted = node.attributes.get("to") if node.operator == "Cast" else node.attributes.get("output_dtype")
+    """Of each output of a node its type, if that is `TAGGED`."""
+    given = kinds_in(node.inputs, tags)
+    wanted = node.attributes.get("to") if node.operator in ("Cast", "BitCast") else node.attributes.get("output_dtype")
     if isinstance(wanted, int) and wanted:
         kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wanted))
-        return [kind if kind in DTYPES else None]
+        return [kind if kind in TAGGED else None]
     if not any(given):
         return []
+    if node.domain != AI_ONNX:
+        place = 2 if node.operator == "QuantizeLinear" else 0  # of the zero point, or of what is moved
+        return [given[place]] if node.operator in WITHIN and len(given) > place else []
     try:
         schema = get_schema(node.operator, min(node.opset, onnx.defs.onnx_opset_version()), "")
     except SchemaError:
@@ -62,7 +62,7 @@ def kinds_of(node: Node, tags: Tags) -> list[np.dtype[Any] | None]:
 
 def within(node: Node, value: Value | None, kind: np.dtype[Any]) -> Value | None:
     """The value brought into the range of a type."""
-    if not isinstance(value, SSAValue) or element(value) != i32 or node.operator in WITHIN:
+    if not isinstance(value, SSAValue) or element(value) != i32 or node.operator in WITHIN or kind not in DTYPES:
         return value
     mask = node.builder.constant(np.array(MASK, np.int32))
     if kind == np.uint16:

@@ -8,6 +8,8 @@ from onnx import TensorProto
 from onnx.defs import onnx_opset_version
 
 from ..runtime.problem import Kind, Problem
+from .extensions import EXTENSIONS
+from .node import AI_ONNX
 
 AGAIN = "mend the model or export it again"
 MOST_NAMED = 4
@@ -26,8 +28,10 @@ def _versions(model: onnx.ModelProto) -> Iterator[str]:
         rule = f"the model: the version of its format is at most {onnx.IR_VERSION}"
         yield f"{rule} (found {model.ir_version}); export it with an older onnx"
     for entry in model.opset_import:
-        if entry.domain in ("", "ai.onnx") and not 1 <= entry.version <= known:
-            yield f"the model: its opset is 1 to {known} (found {entry.version}); export it with one of these"
+        most = 1 if entry.domain in EXTENSIONS else known if entry.domain in ("", AI_ONNX) else entry.version
+        if not 1 <= entry.version <= most:
+            name = "its opset" if most == known else f"its opset of {entry.domain}"
+            yield f"the model: {name} is 1 to {most} (found {entry.version}); export it with one of these"
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Scan and Loop whose number of steps is known: the nodes of the body, step after step."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -22,7 +23,7 @@ Results = Sequence[Value | None]
 def scan(node: Node, run: Body) -> Results:
     """Slices of the last inputs go in one by one, states from step to step, and slices of the results come out."""
     if node.opset < 9:
-        raise InferError("Scan is that from opset 9 on (found opset 8)")
+        return _batched(node, run)
     given, body = node.attributes, node.attributes["body"]
     count = int(given["num_scan_inputs"])
     inputs = [node.given(index) for index in range(len(node.inputs))]
@@ -47,6 +48,24 @@ def scan(node: Node, run: Body) -> Results:
         for parts, axis, back in zip(zip(*found, strict=True), axes, turned, strict=True)
     ]
     return [*states, *stacked]
+
+
+def _batched(node: Node, run: Body) -> Results:
+    """Scan of opset 8: the first input may say how many steps each sequence has, and axis 0 of all others is theirs."""
+    lengths = node.known(0)
+    inputs = [node.given(index) for index in range(1, len(node.inputs))]
+    batch, count = size_of(inputs[-1])[0], int(node.attributes["num_scan_inputs"])
+    whole = size_of(inputs[-1])[1]
+    if lengths is not None and any(lengths.reshape(-1) != whole):
+        raise InferError(f"all sequences of Scan are as long as their tensor, {whole} (found {lengths.tolist()})")
+    attributes = {"body": node.attributes["body"], "num_scan_inputs": count}
+    if "directions" in node.attributes:
+        attributes["scan_input_directions"] = node.attributes["directions"]
+    parts = [
+        scan(replace(node, opset=9, attributes=attributes, inputs=[_slice(node, x, 0, i) for x in inputs]), run)
+        for i in range(batch)
+    ]
+    return [_stack(node, results, 0) for results in zip(*parts, strict=True)]
 
 
 def loop(node: Node, run: Body) -> Results:

@@ -58,10 +58,10 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
     block = main.body.block
     last = block.last_op
     assert last is not None
-    main.attributes[OUTPUTS] = _names(last.operands)
     for argument in list(block.args):
         _keep_on_host(argument)
     main.attributes[INPUTS] = _names(block.args)
+    main.attributes[OUTPUTS] = _names(last.operands)
     for argument in list(block.args):
         if not is_host(argument) and element(argument) in BORDER:
             value = Rewriter.replace_value_with_new_type(argument, TensorType(i32, shape(argument)))

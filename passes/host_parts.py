@@ -30,16 +30,21 @@ class HostParts(ModulePass):
     The CPU and the device take turns. Each op of the CPU runs in the last turn in which it still can: so there are as
     many parts as the longest chain of turns demands, and no more.
 
-        %1 = graph.host %0 {part = "9f86d081884c7d65", nodes = [["a", "NonZero", "its shape is computed", "48"]]} :
-          (!graph.host_value<"tensor(float)[4]">) -> !graph.host_value<"tensor(int64)[1,?]">
-        %2 = graph.host %1 {part = "03ac674216f3e15c", nodes = [["b", "Transpose", "its shape is computed", "32"]]} :
-          (!graph.host_value<"tensor(int64)[1,?]">) -> !graph.host_value<"tensor(int64)[?,1]">
+        func.func @main(%x: !graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]"> {
+          %1 = graph.host %x {part = "ce748f34ccc17dec4412e260297a4a2a", nodes = [["a", "Add", "double", "64"]]} :
+            (!graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]">
+          %2 = graph.host %1 {part = "3ab8c983d2b2ad6960e60688a3f1c54b", nodes = [["b", "Exp", "double", "64"]]} :
+            (!graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]">
+          func.return %2 : !graph.host_value<"tensor(double)[4]">
+        }
 
     becomes
 
-        %2 = graph.host %0 {part = "5994471abb01112a", nodes = [["a", "NonZero", "its shape is computed", "48"],
-          ["b", "Transpose", "its shape is computed", "32"]]} :
-          (!graph.host_value<"tensor(float)[4]">) -> !graph.host_value<"tensor(int64)[?,1]">
+        func.func @main(%x: !graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]"> {
+          %1 = graph.host %x {part = "abaaecae148bafb03e97a196867b3409", nodes = [["a", "Add", "double", "64"],
+            ["b", "Exp", "double", "64"]]} : (!graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]">
+          func.return %1 : !graph.host_value<"tensor(double)[4]">
+        }
     """
 
     name: ClassVar[str] = "host-parts"

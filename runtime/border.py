@@ -15,6 +15,10 @@ Array = NDArray[Any]
 _CANONICAL_NAN = {DType.F16: 0x7E00, DType.BF16: 0x7FC0, DType.F32: 0x7FC00000}
 
 
+WIDE = (np.dtype(np.int64), np.dtype(np.uint32), np.dtype(np.uint64))
+"""Integers that the device narrows to `i32`, whose range they must fit."""
+
+
 class InputError(UserError, ValueError):
     """The arrays given do not fit the model: each problem with its name, what was expected and what was found."""
 
@@ -53,17 +57,17 @@ def _problem(array: Array | None, tensor: Tensor) -> Problem | None:
     if tensor.is_host:
         found = tensor.host_type.misfit(array)
         return Problem(f"{rule} (found {found}); convert the value", Kind.DTYPE) if found else None
-    found = f"found {array.dtype}{list(array.shape)}"
+    found = f"{array.dtype}{list(array.shape)}"
     if array.shape != tensor.shape:
-        return Problem(f"{rule} ({found}); reshape the array, or compile for its shape", Kind.SHAPE)
+        return Problem(f"{rule} (found {found}); reshape the array, or compile for its shape", Kind.SHAPE)
     if array.dtype != tensor.border_dtype:
-        return Problem(f"{rule} ({found}); convert it with astype({str(tensor.border_dtype)!r})", Kind.DTYPE)
+        return Problem(f"{rule} (found {found}); convert it with astype({str(tensor.border_dtype)!r})", Kind.DTYPE)
     return too_wide(array, tensor.name)
 
 
 def too_wide(array: Array, name: str) -> Problem | None:
     """What is wrong with integers that 32 bits do not hold."""
-    if array.dtype == np.int64 and array.size:
+    if array.dtype in WIDE and array.size:
         low, high = int(array.min()), int(array.max())
         if low < -(1 << 31) or high >= 1 << 31:
             rule = f"{name}: integers fit 32 bits, as those of the device"

@@ -30,6 +30,10 @@ BORDERS: Mapping[str, tuple[str, ...]] = {
     "uint8": ("u8", "i32"),
     "int32": ("i32",),
     "int64": ("i32",),
+    "int16": ("i32",),
+    "uint16": ("i32",),
+    "uint32": ("i32",),
+    "uint64": ("i32",),
     "bool": ("b8",),
 }
 """Element types of ONNX that a caller passes, as numpy calls them, and the device's types that may stand for each."""

@@ -16,7 +16,7 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ..weights import WeightStore
-from .op import DTYPE_NAMES, Array, bf16, f16, f32, i1, i8, i16, i32, i64, tensor, u8, u16
+from .op import DTYPE_NAMES, Array, bf16, f16, f32, i1, i8, i16, i32, i64, tensor, u8, u16, u32, u64
 
 INLINE = 64
 """Most elements of a constant that stands in the text."""
@@ -31,6 +31,8 @@ NUMPY: dict[Attribute, np.dtype[Any]] = {
     i64: np.dtype(np.int64),
     i16: np.dtype(np.int16),
     u16: np.dtype(np.uint16),
+    u32: np.dtype(np.uint32),
+    u64: np.dtype(np.uint64),
 }
 """numpy's type for each element type."""
 ELEMENTS = {kind: element for element, kind in NUMPY.items()}

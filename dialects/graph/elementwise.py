@@ -30,6 +30,8 @@ from .op import (
     promote,
     shape,
     u16,
+    u32,
+    u64,
 )
 from .properties import attributes, number
 
@@ -122,7 +124,7 @@ class CastOp(Unary):
     EXAMPLE: ClassVar[str] = "%1 = graph.cast %0 : (tensor<4xf32>) -> tensor<4xf16>"
 
     def evaluate(self, *operands: Array) -> Array:
-        if {element(self.x), element(self.result)} & {i16, u16}:
+        if {element(self.x), element(self.result)} & {i16, u16, u32, u64}:
             return operands[0].astype(NUMPY[element(self.result)])  # integers alone: modulo 2ⁿ
         return super().evaluate(*operands)
 

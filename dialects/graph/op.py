@@ -38,6 +38,7 @@ Tensor = TensorType[Attribute]
 f16, bf16, f32 = Float16Type(), BFloat16Type(), Float32Type()
 i8, i32, i64, u8 = IntegerType(8), IntegerType(32), IntegerType(64), IntegerType(8, Signedness.UNSIGNED)
 i16, u16 = IntegerType(16), IntegerType(16, Signedness.UNSIGNED)
+u32, u64 = IntegerType(32, Signedness.UNSIGNED), IntegerType(64, Signedness.UNSIGNED)
 DTYPE_NAMES: dict[Attribute, str] = {
     f16: "f16",
     bf16: "bf16",
@@ -49,9 +50,11 @@ DTYPE_NAMES: dict[Attribute, str] = {
     i64: "i64",
     i16: "i16",
     u16: "u16",
+    u32: "u32",
+    u64: "u64",
 }
 """Element types of the dialect by their name in docs/numerics.md."""
-BORDER = (i64, i16, u16)
+BORDER = (i64, i16, u16, u32, u64)
 """Types that stand at the border of a model only: inside, they are i32."""
 FLOATS = (f16, bf16, f32)
 

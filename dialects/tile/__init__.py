@@ -19,16 +19,17 @@ Grammar:
     op      = tile.for %i = 0 to EXPR step N [add N] [at (%i, …)] { op … }
             | %b = tile.alloc : TYPE
             | %i, … = tile.grid N, …                    coordinates of the core in a grid; outside all loops
+            | %r = tile.scalar FN EXPR, EXPR [at (%i, …)]   min, max, or div: the quotient rounded down
             | tile.OP box, … extents [EXPR, …] [fields {NAME = EXPR, …}] [at (%i, …)]
     box     = %b [ EXPR : STRIDE, … ] [ago N]           the destination first; N: the slot of N iterations ago
     TYPE    = !tile.buffer< SHAPE x ELEMENT, gm | l1 | l0a | l0b | l0c | ub [, SLOTS] >
     EXPR    = a field expression (runtime/expr.py) in quotes; enumerated fields by name, floats as numbers
 
 In an expression i0, i1 … are the op's own index operands (`at`): loop indices, which count by the step of their loop,
-index arguments of the kernel, or coordinates of the core in a grid; `core` is the core's number. In `%i, %j, %k =
-tile.grid 4, 2` the core is (%i·4 + %j)·2 + %k with %j < 4 and %k < 2. A buffer with n slots belongs to the loop around
-its `tile.alloc`: each iteration uses the next slot. Strides belong to the extents from left to right; 0 repeats an
-element. Extents of 0 make the op do nothing.
+index arguments of the kernel, coordinates of the core in a grid, or scalars; `core` is the core's number. In
+`%i, %j, %k = tile.grid 4, 2` the core is (%i·4 + %j)·2 + %k with %j < 4 and %k < 2. A buffer with n slots belongs to
+the loop around its `tile.alloc`: each iteration uses the next slot. Strides belong to the extents from left to right; 0
+repeats an element. Extents of 0 make the op do nothing.
 
 `ops.py` has the structure, `engine_ops.py` the operations, `rules.py` what they demand of their boxes, `builder.py`
 makes kernels in Python.
@@ -56,12 +57,12 @@ from .engine_ops import (
     Tile,
 )
 from .footprint import capacity, footprint
-from .ops import AllocOp, ForOp, GridOp, KernelOp, Operand, TileOp, walk_loops
+from .ops import AllocOp, ForOp, GridOp, KernelOp, Operand, ScalarOp, TileOp, walk_loops
 
 __all__ = [
     "DTYPES", "LANES", "NAMES", "SIZES", "SPACES",
     "BufferType", "ExprsAttr", "FieldsAttr", "ShapeAttr", "StridesAttr",
     "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FillOp", "FoldOp", "ForOp", "GatherOp", "GridOp",
     "Im2colOp", "IotaOp", "KernelOp", "LoadOp", "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp",
-    "ScatterOp", "StoreOp", "Tile", "TileOp", "capacity", "footprint", "walk_loops",
+    "ScalarOp", "ScatterOp", "StoreOp", "Tile", "TileOp", "capacity", "footprint", "walk_loops",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import floordiv
 from typing import Any
 
 from xdsl.builder import Builder
@@ -179,6 +180,28 @@ class KernelBuilder:
         self._insert(op)
         op.verify()
         return tuple(Affine(0, ((1, coordinate, None),)) for coordinate in op.coordinates)
+
+    def smaller(self, a: Index, b: Index) -> Affine:
+        """min(a, b), as an index."""
+        return self._scalar("min", a, b)
+
+    def larger(self, a: Index, b: Index) -> Affine:
+        """max(a, b), as an index."""
+        return self._scalar("max", a, b)
+
+    def quotient(self, a: Index, b: int) -> Affine:
+        """a / b rounded down, as an index; b > 0."""
+        return self._scalar("div", a, b)
+
+    def _scalar(self, fn: str, a: Index, b: Index) -> Affine:
+        x, y = (value if isinstance(value, Affine) else Affine(value) for value in (a, b))
+        if x == Affine(x.base) and y == Affine(y.base):
+            return Affine({"min": min, "max": max, "div": floordiv}[fn](x.base, y.base))
+        (first, second), indices = self._expressions([x, y])
+        op = ops.ScalarOp(fn, first, second, indices)
+        self._insert(op)
+        op.verify()
+        return Affine(0, ((1, op.result, None),))
 
     def finish(self) -> ops.KernelOp:
         """The finished kernel, verified: the ops of engines were when they were built."""

@@ -6,7 +6,7 @@ from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition
 
 from .attributes import ATTRIBUTES
-from .ops import AllocOp, ForOp, GridOp, KernelOp, Operand, TileOp
+from .ops import AllocOp, ForOp, GridOp, KernelOp, Operand, ScalarOp, TileOp
 
 NUMBERS = "f16 bf16 f32 i8 u8"
 
@@ -224,4 +224,4 @@ ENGINE_OPS: tuple[type[TileOp], ...] = (
     MmaOp, MmaDwOp, FoldOp, DrainOp, MapOp, ReduceOp, IotaOp, GatherOp, ScatterOp,
 )  # fmt: skip
 
-Tile = Dialect("tile", [KernelOp, ForOp, AllocOp, GridOp, *ENGINE_OPS], ATTRIBUTES)
+Tile = Dialect("tile", [KernelOp, ForOp, AllocOp, GridOp, ScalarOp, *ENGINE_OPS], ATTRIBUTES)

@@ -146,8 +146,8 @@ class ForOp(IRDLOperation):
 
 
 def _verify_inside(op: Operation) -> None:
-    if not isinstance(op, (ForOp, AllocOp, GridOp, TileOp)):
-        raise VerifyException(f"a kernel holds loops, buffers, grids and tile ops only (found {op.name})")
+    if not isinstance(op, (ForOp, AllocOp, GridOp, ScalarOp, TileOp)):
+        raise VerifyException(f"a kernel holds loops, buffers, grids, scalars and tile ops only (found {op.name})")
 
 
 @irdl_op_definition
@@ -185,6 +185,45 @@ class GridOp(IRDLOperation):
             raise VerifyException(f"{len(sizes) + 1} coordinates (found {len(self.coordinates)})")
         if not isinstance(self.parent_op(), KernelOp):
             raise VerifyException("a grid stands outside all loops")
+
+
+@irdl_op_definition
+class ScalarOp(IRDLOperation):
+    """A number that no field expression can say: the smaller or the larger of two expressions, or their quotient
+    rounded down (the second positive).
+
+    %q = tile.scalar div "i0 + 5", "7" at (%m)
+    """
+
+    name = "tile.scalar"
+    FUNCTIONS: ClassVar[tuple[str, ...]] = ("min", "max", "div")
+    indices = var_operand_def(IndexType())
+    fn = prop_def(StringAttr)
+    values = prop_def(ExprsAttr)
+    result = result_def(IndexType())
+
+    def __init__(self, fn: str, a: Expr, b: Expr, indices: Sequence[SSAValue] = ()):
+        properties: dict[str, Attribute] = {"fn": StringAttr(fn), "values": ExprsAttr((a, b))}
+        super().__init__(operands=[list(indices)], properties=properties, result_types=[IndexType()])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "ScalarOp":
+        fn = parser.parse_identifier()
+        a = parse_expr(parser)
+        parser.parse_punctuation(",")
+        return cls(fn, a, parse_expr(parser), _parse_indices(parser))
+
+    def print(self, printer: Printer) -> None:
+        a, b = self.values.data
+        printer.print_string(f' {self.fn.data} "{a}", "{b}"')
+        _print_indices(printer, self.indices)
+
+    def verify_(self) -> None:
+        if self.fn.data not in self.FUNCTIONS:
+            raise VerifyException(f"a scalar is one of {', '.join(self.FUNCTIONS)} (found {self.fn.data})")
+        if len(self.values.data) != 2:
+            raise VerifyException(f"a scalar is of two expressions (found {len(self.values.data)})")
+        _verify_expressions(self, self.values.data, len(self.indices))
 
 
 @irdl_op_definition

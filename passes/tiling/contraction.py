@@ -97,9 +97,9 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
             finish.target = outputs[0].box(place, p.c.row, 1)
         streamed = [panel for panel in operands if not panel.full]
 
-        def stream(first: Affine, count: Index, chunk: int) -> None:
+        def stream(chunk: Chunk) -> None:
             for panel in streamed:
-                panel.load(dims, first, count, 2, chunk)
+                panel.load(dims, chunk.first, chunk.count, 2, chunk.size)
 
         result = contract(k, p.k, t.k0, t.k1, stream if streamed else None, levels, _Mma(k, p, t, left, right, dims))
         finish.run(result)
@@ -194,26 +194,79 @@ class Step(Protocol):
     def __call__(self, acc: Buffer, position: Affine, count: Index, init: Index) -> None: ...
 
 
-Stream = Callable[[Affine, Index, int], None]
-"""Loads the panels that come by chunks: k in [first, first + count), at most `chunk` long. The terms of `first` are
-segments and chunks."""
+@dataclass(frozen=True)
+class Grid:
+    """Chunks of k that begin at multiples of `unit`, and in a unit at multiples of `size`; each ends with its unit."""
+
+    size: int
+    unit: int
+
+    @property
+    def parts(self) -> int:
+        """Chunks of a unit."""
+        return -(-self.unit // self.size)
+
+    def at(self, k: KernelBuilder, position: Affine) -> Affine:
+        """Number of the chunk that has a position."""
+        unit = k.quotient(position, self.unit)
+        if self.parts == 1:
+            return unit
+        return unit * self.parts + k.quotient(position - unit * self.unit, self.size)
 
 
-def contract(k: KernelBuilder, depth: int, k0: int, k1: int, stream: Stream | None, levels: int, step: Step) -> Buffer:
-    """The loops over k inside `levels` open loops; returns the accumulator in L0C."""
+@dataclass(frozen=True)
+class Chunk:
+    """What is loaded at a time: k in [first, first + count), at most `size` long."""
+
+    first: Affine
+    count: Index
+    size: int
+    unit: Affine = field(default_factory=Affine)
+    """Of a grid, the number of its unit,"""
+    part: Affine = field(default_factory=Affine)
+    """its number in that,"""
+    start: Affine = field(default_factory=Affine)
+    """and where it begins: before `first`, if in the segment before."""
+
+
+Stream = Callable[[Chunk], None]
+"""Loads the panels that come by chunks."""
+
+
+def contract(
+    k: KernelBuilder,
+    depth: int,
+    k0: int,
+    k1: int,
+    stream: Stream | None,
+    levels: int,
+    step: Step,
+    grid: Grid | None = None,
+) -> Buffer:
+    """The loops over k inside `levels` open loops; returns the accumulator in L0C. Chunks are those of `grid`, each
+    met by the segments that have a part of it, or begin with their segment."""
     sums = "i32" if step.dtype in ("i8", "u8") else "f32"
     if depth <= SEGMENT:
         total = k.alloc(step.shape, sums, "l0c", 2)
         k1 = k0 if levels + 2 > LEVELS else k1
-        _segment(k, depth, Affine(), depth, k0, k1, stream, step, total)
+        if grid and stream:
+            _by_grid(k, depth, None, k0, grid, stream, step, total)
+        else:
+            _segment(k, depth, Affine(), depth, k0, k1, stream, step, total)
         return total
     # One slot each is enough: while the total drains, the cube sums the next tile's first segment.
     total = k.alloc(step.shape, sums, "l0c", 1)
     k1 = k0 if levels + 3 > LEVELS else k1
     with k.loop(-(-depth // SEGMENT)) as number:
         s = number * SEGMENT
+        if sums == "i32":  # exact, so segments are no more than a loop
+            _segment(k, depth, s, k.clamp(depth - s, SEGMENT), k0, k1, stream, step, total, carried=True)
+            return total
         part = k.alloc(step.shape, sums, "l0c", 1)
-        _segment(k, depth, s, k.clamp(depth - s, SEGMENT), k0, k1, stream, step, part)
+        if grid and stream:
+            _by_grid(k, depth, s, k0, grid, stream, step, part)
+        else:
+            _segment(k, depth, s, k.clamp(depth - s, SEGMENT), k0, k1, stream, step, part)
         k.fold(total[0, 0], part[0, 0], step.extents, k.clamp(1 - number, 1))
     return total
 
@@ -228,12 +281,14 @@ def _segment(
     stream: Stream | None,
     step: Step,
     acc: Buffer,
+    carried: bool = False,
 ) -> None:
-    """One segment: chunks of k1 where panels are streamed, in steps of k0."""
+    """One segment: chunks of k1 where panels are streamed, in steps of k0. `carried`: on what `acc` holds."""
 
     def one(inside: Affine) -> None:
         position = first + inside
-        step(acc, position, upto(k, depth, position, k0), k.clamp(1 - inside, 1) if inside.terms else 1)
+        begun = position if carried else inside
+        step(acc, position, upto(k, depth, position, k0), k.clamp(1 - begun, 1) if begun.terms else 1)
 
     if stream is None:
         with maybe_loop(k, bound, k0) as inside:
@@ -245,9 +300,56 @@ def _segment(
     with maybe_loop(k, chunks, 1) as number:
         chunk = number * k1
         count = upto(k, depth, first + chunk, k1)
-        stream(first + chunk, count, k1)
+        stream(Chunk(first + chunk, count, k1))
         with maybe_loop(k, count, k0) as position:
             one(chunk + position)
+
+
+def _by_grid(
+    k: KernelBuilder, depth: int, segment: Affine | None, k0: int, grid: Grid, stream: Stream, step: Step, acc: Buffer
+) -> None:
+    """One segment, from k = `segment` on, or all of k, by the chunks of a grid that it meets, in steps of k0."""
+    head, chunks = Affine(), -(-depth // grid.unit) * grid.parts
+    if segment is not None:
+        head = grid.at(k, segment)
+        last = grid.at(k, k.smaller(segment + SEGMENT, depth) + Affine(-1))
+        chunks = last - head + 1
+    with maybe_loop(k, chunks, 1) as number:
+        chunk = _chunk(k, depth, segment, grid, head + number)
+        stream(chunk)
+        with maybe_loop(k, chunk.count if grid.size > k0 else 1, k0) as inside:
+            position = chunk.first + inside
+            if isinstance(chunk.count, int):
+                count = upto(k, chunk.count, inside, k0)
+            elif chunk.count.limit is None:
+                count = k.clamp(chunk.count - inside, k0)
+            else:  # whole steps, but for the last
+                count = upto(k, depth, position, k0)
+            done = position - (segment or Affine())
+            step(acc, position, count, k.clamp(1 - done, 1) if done.terms else 1)
+
+
+def _chunk(k: KernelBuilder, depth: int, segment: Affine | None, grid: Grid, number: Affine) -> Chunk:
+    """A chunk of a grid, or what a segment has of it."""
+    unit, part, size = number, Affine(), min(grid.size, SEGMENT)
+    if grid.parts > 1:
+        unit = k.quotient(number, grid.parts)
+        part = number - unit * grid.parts
+    start = unit * grid.unit + part * grid.size
+    if segment is None:
+        if grid.parts == 1:
+            count = upto(k, depth, start, grid.size)
+        else:
+            whole = grid.unit % grid.size == 0
+            count = grid.size if whole else k.smaller(grid.size, grid.unit - part * grid.size)
+        return Chunk(start, count, size, unit, part, start)
+    first = k.larger(start, segment)
+    end = k.smaller(start + grid.size, segment + SEGMENT)
+    if grid.unit % grid.size:
+        end = k.smaller(end, (unit + 1) * grid.unit)
+    if depth % grid.unit:
+        end = k.smaller(end, depth)
+    return Chunk(first, end - first, size, unit, part, start)
 
 
 def upto(k: KernelBuilder, size: int, position: Affine, limit: int) -> Index:

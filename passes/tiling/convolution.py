@@ -2,7 +2,8 @@
 
 The panel of input rows under some output rows is whole in L1; the weights of a column block are resident, or stream in
 chunks of k. Either the row panels or the column blocks are the outer loop. Where panels are large, one may also be cut:
-into windows of one output row; and it may come with each tile, the channels of a chunk of k at a time.
+into windows of one output row; and it may come with each tile, what a chunk of k has of it at a time: some blocks of
+channels, or of one block some rows of the kernel. Where a segment of k ends inside a chunk, both its parts load it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +52,7 @@ from .space import up16
 class Cut(NamedTuple):
     """Sizes of a convolution's tiles: output rows of a panel, pixels, columns, k; `k1`: chunk of k of weights that are
     not `resident` (all of K of a column block in L1); `slots`: panels of rows at a time; `window`: a panel is for m0
-    pixels of one row; `stream`: it holds the channels of a chunk of k."""
+    pixels of one row; `stream`: it holds the part of a chunk of k."""
 
     rows: int
     m0: int
@@ -91,11 +92,12 @@ def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue
     out in the one way that suits its tiles best."""
     target = r.target
     parts: list[NDArray[np.int64]] = []
-    for rows in panel_heights(image):
+    large = image.large(image.channels, target)
+    for rows in panel_heights(image, large):
         m0, n0 = _tiles(image.pixel_tiles(rows), columns, r, epilogue, rows == 1 and not parts)
         if m0.size:
             parts.append(_whole(image, rows, k_steps(image.depth, m0, n0, r.esize, target)))
-    if image.large(image.channels, target):
+    if large:
         parts += _cut_panels(image, columns, r, epilogue)
         parts += [part - SLOT for part in parts]
     if not parts:
@@ -110,9 +112,7 @@ def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue
     _, first, of = np.unique((table[:, 0] * 1024 + table[:, 2]) * 8 + kind, return_index=True, return_inverse=True)
     split = splits(image, columns, kind[first], t["rows"][first], t["n0"][first], r, cores, epilogue)
     t |= {name: split[of, i] for i, name in enumerate(PARTS)}
-    # Windows are not shared out: there is something else to share.
-    alone = (cores > 1) & (t["window"] == 1) & (image.batch * image.oh == 1) & (t["n0"] >= columns)
-    legal = (levels(image, columns, t) <= LEVELS) & ~alone
+    legal = levels(image, columns, t) - joinable(image, t) <= LEVELS
     need = l1_need(image, columns, t)
     keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
     return {name: column[keep] for name, column in t.items()}
@@ -151,27 +151,18 @@ def _rows(
 
 
 def _cut_panels(image: Image, columns: int, r: Rates, epilogue: Epilogue) -> Iterator[NDArray[np.int64]]:
-    """Cuts whose panel is the window under one tile, has the channels of a chunk of k, or both."""
+    """Cuts whose panel is the window under one tile, has the part of a chunk of k, or both."""
     shapes = [(1, m, True) for m in image.window_tiles()]
-    shapes += [(rows, up16(rows * image.ow), False) for rows in panel_heights(image) if rows * image.ow <= 512]
+    shapes += [(rows, up16(rows * image.ow), False) for rows in panel_heights(image, True) if rows * image.ow <= 512]
     for rows, m, window in shapes:
         m0, n0 = _tiles([m], columns, r, epilogue, False)
         if window:
             yield _whole(image, rows, k_steps(image.depth, m0, n0, r.esize, r.target), window)
-        for k1 in _chunks(image):
+        for k1 in image.chunks():
             k0 = _steps_of(k1, m0, n0, r)
             tiles = np.stack([m0, n0, k0], 1)[k0 > 0]
             for resident in (1, 0):
                 yield _rows(rows, tiles, np.full(len(tiles), k1), resident, window, True)
-
-
-def _chunks(image: Image) -> list[int]:
-    """Chunks of k that do not have all channels: whole blocks of channels; of several segments whole parts of one."""
-    if image.depth > SEGMENT:
-        sizes = [SEGMENT >> n for n in range(8)]
-    else:
-        sizes = [image.c0 * image.taps << n for n in range(8)]
-    return [k1 for k1 in sizes if k1 < image.depth and image.chunk_channels(k1) < image.channels]
 
 
 def _steps_of(k1: int, m0: NDArray[np.int64], n0: NDArray[np.int64], r: Rates) -> NDArray[np.int64]:
@@ -211,19 +202,42 @@ def levels(image: Image, columns: int, t: Table) -> Column:
     return outer + (image.depth > SEGMENT) + 1 + chunks
 
 
+def joinable(image: Image, t: Table) -> NDArray[np.bool_]:
+    """Whether images and their panels of rows can have one loop."""
+    return (image.batch > 1) & (t["rows"] < image.oh) & (t["rows_outer"] == 1)
+
+
+def joins(image: Image, columns: int, cut: Cut) -> bool:
+    """Whether images and panels of a cut have one loop, since more loops would nest than may."""
+    t = {name: np.array([float(value)]) for name, value in cut._asdict().items()}
+    return bool(joinable(image, t)[0] and levels(image, columns, t)[0] > LEVELS)
+
+
 def windows(image: Image, t: Table) -> Column:
     """Windows of an output row."""
     return np.where(t["window"] == 1, ceil(image.ow, t["m0"]), 1)
 
 
-def panel_size(image: Image, t: Table, rows: Column) -> tuple[Column, Column, Column]:
-    """Input columns and channels of a panel, and how many there are of one place."""
+class Panel(NamedTuple):
+    """Input rows, columns and channels of a panel, and how many there are of one place."""
+
+    height: Column
+    across: Column
+    width: Column
+    chunks: Column
+
+
+def panel_size(image: Image, t: Table) -> Panel:
+    """The panels of cuts."""
     across = np.where(t["window"] == 1, image.across(t["m0"]), image.w)
-    width, chunks = np.full_like(rows, image.channels), np.ones_like(rows)
+    height, width = image.panel_rows(t["rows"]), np.full_like(across, image.channels)
+    chunks = np.ones_like(across)
     for k1 in np.unique(t["k1"][t["stream"] == 1]):
         here = (t["stream"] == 1) & (t["k1"] == k1)
-        width[here], chunks[here] = image.chunk_channels(int(k1)), ceil(image.depth, k1)
-    return across, width, chunks
+        part = image.part(int(k1))
+        height[here], width[here] = part.height(t["rows"][here]), part.channels
+        chunks[here] = ceil(image.depth, image.grid(int(k1)).unit) * image.grid(int(k1)).parts
+    return Panel(height, across, width, chunks)
 
 
 def l1_need(image: Image, columns: int, t: Table) -> Column:
@@ -232,9 +246,9 @@ def l1_need(image: Image, columns: int, t: Table) -> Column:
     b, oh, n = shares((image.batch, image.oh, columns), (1, t["rows"], t["n0"]), t)
     panels, nn, rows_outer = ceil(oh, t["rows"]) * windows(image, t), ceil(n, t["n0"]), t["rows_outer"] == 1
     once = (b == 1) & (panels == 1) & (rows_outer | (nn == 1) | (t["rows"] >= image.oh)) & (t["stream"] == 0)
-    across, width, _ = panel_size(image, t, t["rows"])
-    panel = image.panel_rows(t["rows"]) * across * width * np.where(once, 1, t["slots"])
-    depth = np.where(t["resident"] == 1, image.depth, t["k1"])
+    height, across, width, _ = panel_size(image, t)
+    panel = height * across * width * np.where(once, 1, t["slots"])
+    depth = np.where(t["resident"] == 1, image.depth, np.minimum(t["k1"], SEGMENT))
     single = (t["resident"] == 1) & (nn == 1) & ((b == 1) & (~rows_outer | (panels == 1)) | (t["n0"] >= columns))
     wide = 16 * ceil(np.minimum(t["n0"], columns), 16)
     return (panel + depth * wide * np.where(single, 1, 2)) * es
@@ -254,14 +268,15 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     a_times = np.where(~stream & (rows_outer | (panels == 1) & (t["rows"] >= image.oh)), 1, nn)
     w_stands = resident & (n_whole | ~rows_outer)
     w_times = np.where(w_stands, np.where(n_whole, 1, b), b * np.where(resident, panels, nm))
-    across, width, times = panel_size(image, t, oh)
+    height, across, width, times = panel_size(image, t)
     line = across * width * es
-    panel = image.panel_rows(np.minimum(t["rows"], oh)) * line
-    left = a_times * b * image.loaded_rows(oh, lines) * windows(image, t) * times * line
+    panel = np.where(stream, height, image.panel_rows(np.minimum(t["rows"], oh))) * line
+    loaded = np.where(stream, lines * height, image.loaded_rows(oh, lines))
+    left = a_times * b * loaded * windows(image, t) * times * line
     right = w_times * n * k * es
     sizes = (image.batch, image.oh, columns)
     cores = working(t, sizes, (1, t["rows"], t["n0"]), share, left, right, b * m * n * e.moved)
-    transfers = 2 * a_times * b * panels * times + w_times * nn * np.where(resident, 1, chunks)
+    transfers = np.where(stream, 1, 2) * a_times * b * panels * times + w_times * nn * np.where(resident, 1, chunks)
     feed = b * k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
@@ -272,7 +287,7 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
 
 def nest_of(image: Image, columns: int, cut: Cut, inner: Sequence[bool], r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `image` emits it; `inner`: its loops over k."""
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", "run", "above")
+    nest = Nest("b", "r", "n", "rows", "m0", "n0", "k0", "k1", "run", "height", "above")
     loops = cut.loops(image, columns)
     here = {"b": number(1), "r": number(image.oh), "n": number(columns), "x": number(image.ow)}
     weights, panel = -1, -1
@@ -282,7 +297,11 @@ def nest_of(image: Image, columns: int, cut: Cut, inner: Sequence[bool], r: Rate
         into = nest.buffer(cut.slots)
         across = here["x"].scaled(image.strides[1]).plus(image.across(1) - image.strides[1])
         pixels = (across,) if cut.window else (number(image.w),) if cut.stream else ()
-        load_panel(nest, r, image, into, here["r"] if "r" in loops else None, pixels, Dim(CONSTANT, 0, "run"))
+        run = Dim(CONSTANT, 0, "run")
+        if cut.stream:
+            load_rows(nest, r, into, Dim(CONSTANT, 0, "height"), pixels, run)
+        else:
+            load_panel(nest, r, image, into, here["r"] if "r" in loops else None, pixels, run)
         return into
 
     with ExitStack() as stack:
@@ -320,14 +339,20 @@ def load_panel(
     """The panel under some output rows, or under all: what the one before it has as well, and the rest. `run`:
     bursts of a pixel, or without `pixels` of a row; these then follow each other without a gap. The nest's parameter
     `above` is how many rows the panel before it has as well."""
-    above, stride, t = image.pads[0], image.strides[0], r.target
+    above, stride = image.pads[0], image.strides[0]
     heights = [number(image.panel_rows(image.oh))]
     if rows is not None:
         heights = [Dim(CONSTANT, 0, "above")] * (above > 0) + [
             rows.scaled(stride).plus(max(image.reach - above, 0) - stride)
         ]
     for height in heights:
-        nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (height, *pixels, run), writes=(into,))
+        load_rows(nest, r, into, height, pixels, run)
+
+
+def load_rows(nest: Nest, r: Rates, into: int, rows: Dim, pixels: Sequence[Dim], run: Dim) -> None:
+    """Some rows of a panel."""
+    t = r.target
+    nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (rows, *pixels, run), writes=(into,))
 
 
 def first_halo(image: Image, t: Table, share: Shares) -> Column:
@@ -342,11 +367,11 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     sizes = (image.batch, image.oh, columns)
     share = shares(sizes, (1, t["rows"], t["n0"]), t)
     found = estimate(image, columns, t, share, r, epilogue)
-    _, width, _ = panel_size(image, t, t["rows"])
+    height, _, width, _ = panel_size(image, t)
     halo = np.full_like(width, image.pads[0])
     cut = (t["window"] == 1) | (t["stream"] == 1)
     run = np.where(cut, ceil(width * r.esize, target.gm_burst), image.w * image.channels * r.esize / target.gm_burst)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run, halo], 1)
+    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run, height, halo], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     inner = inner_loops(image.depth, t, (t["resident"] == 0) | (t["stream"] == 1))
     code = numbered(

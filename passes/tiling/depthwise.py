@@ -7,8 +7,12 @@ for image, row panel or window of a row, channel block n:
     for each few groups of 16 channels: im2col of all taps, mma_dw
     drain, epilogue, store
 
-Weights that are too many for L0B are fed with each step; taps that are too many for L0A come in runs.
+Weights that are too many for L0B are fed with each step; taps that are too many for L0A come in runs. Panels and
+weights that are too large for L1 come with each group, for some rows of the kernel at a time.
 """
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ...dialects import tile
 from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder
@@ -16,7 +20,7 @@ from .body import Dim, Machine, Region, first_fitting
 from .contraction import Finish, epilogue_of, maybe_loop, upto
 from .depthwise_space import GROUP, Cut, schedules
 from .geometry import Image
-from .image import Rows, pixel_blocks
+from .image import Rows, pixel_blocks, with_windows
 from .space import Spot, flat_arguments, open_tiles
 
 
@@ -50,16 +54,22 @@ def _build(name: str, region: Region, image: Image, c: Cut, cores: int) -> tile.
     weights: list[Buffer] = []
 
     def load(spot: Spot) -> None:
+        if c.down:
+            return
         if spot.depth < 0:
             weights.append(_weights(k, image, buffers[anchor.operands[1]], c.resident, spot))
         if spot.depth == len(loops) - 1:
             rows.load(dims[0].start, dims[1].start, spot, dims[2], dims[3].start)
 
-    opened = open_tiles(k, dims, loops, cores, (*c.parts, 1), load)
+    opened = open_tiles(k, dims, loops, cores, with_windows(c.parts, dims[3], cores), load)
     with opened, pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, _):
         first = dims[0].start * (image.oh * image.ow) + pixel
         finish.place(Dim(pixels, min(c.m0, c.rows * image.ow), first, count), dims[2])
-        finish.run(_taps(k, image, c, rows, weights[0], dims[2], rows.first(dims[1].start, pixel), count))
+        place = rows.first(dims[1].start, pixel)
+        if c.down:
+            finish.run(_by_rows(k, image, c, rows, buffers[anchor.operands[1]], dims, place, count))
+        else:
+            finish.run(_taps(k, image, c, rows, weights[0], dims[2], place, count))
     return k.finish()
 
 
@@ -111,4 +121,39 @@ def _taps(
         k.im2col(a0[0, 0], rows.patches(inside), (count, part(GROUP)), **moving, **fields)
         groups = most if even else upto(k, last, index, most)
         k.mma_dw(acc.box(inside, c.n0, 1), a0[0, 0], b0, (count, groups, taps), k.clamp(1 - tap, 1))
+    return acc
+
+
+def _by_rows(
+    k: KernelBuilder, image: Image, c: Cut, rows: Rows, source: Buffer, dims: Sequence[Dim], pixel: Affine, count: Index
+) -> Buffer:
+    """Multiplies group by group, by some rows of the kernel at a time, which come with what they see of the image;
+    returns the accumulator of the tile."""
+    width, channels, block = image.kernel[1], image.channels, dims[2]
+    acc = k.alloc((c.m0, c.n0), "f32", "l0c", 2)
+    run, size = c.down * width, min(GROUP, channels)
+    part = replace(image, channels=size, kernel=(c.down, width))
+    with maybe_loop(k, block.extent, GROUP) as inside, maybe_loop(k, image.kernel[0], c.down) as y:
+        channel, first = block.start + inside, y * width
+        there = k.clamp(channels - channel, size) if channel.terms else size
+        group = Dim(channels, size, channel, there)
+        rows.load_rows(dims[0].start, dims[1].start, dims[3].start, 2, group, part, y * image.dilations[0])
+        weights = k.alloc((run, GROUP), image.dtype, "l1", 2)
+        taps = upto(k, image.taps, first, run)
+        loaded = upto(k, image.taps * GROUP, first * GROUP, run * GROUP)
+        k.load(weights.box(0, 1), source.box(channel * image.taps + first * GROUP, 1), (loaded,))
+        with maybe_loop(k, taps, c.taps) as tap:
+
+            def step(each: int, tap: Affine = tap, first: Affine = first) -> Index:
+                """Taps of the step, `each` for one."""
+                return upto(k, image.taps * each, (first + tap) * each, c.taps * each)
+
+            a0 = k.alloc((c.m0, c.taps * GROUP), image.dtype, "l0a", 2)
+            b0 = k.alloc((c.taps, GROUP), image.dtype, "l0b", 2)
+            k.feed_b(b0[0, 0], weights.box(tap * GROUP, GROUP, 1), (step(1), GROUP))
+            fields = rows.fields() | {"c0": GROUP, "m0": pixel, "k0": tap * GROUP, "channels": rows.present}
+            k.im2col(a0[0, 0], rows.patches(), (count, step(GROUP)), **fields)
+            done = first + tap
+            init = k.clamp(1 - done, 1) if done.terms else 1
+            k.mma_dw(acc.box(inside, c.n0, 1), a0[0, 0], b0.box(0, 1), (count, 1, step(1)), init)
     return acc

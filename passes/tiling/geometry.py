@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
-from ...dialects.tile.builder import Affine, Index
+from ...dialects.tile.builder import Index
 from ...runtime.target import Target
-from .product import SEGMENT
+from .contraction import Grid
 from .schedule import Column, tile_sizes
 from .space import balanced, up16
 
@@ -71,12 +72,25 @@ class Image:
     @overload
     def panel_rows(self, rows: Column) -> Column: ...
     def panel_rows(self, rows: int | Column) -> int | Column:
-        """Input rows of a panel of `rows` output rows; of all, those that there are. One, where all lie in the
-        padding."""
+        """Input rows of a panel of `rows` output rows; of all, and of cropped panels, those that there are. One, where
+        all lie in the padding."""
         size = (rows - 1) * self.strides[0] + self.reach
         if isinstance(rows, int):
-            return max(1, min(size - self.pads[0], self.h)) if rows >= self.oh else size
-        return np.where(rows >= self.oh, np.clip(size - self.pads[0], 1, self.h), size)
+            return self.panel_rows(np.array([float(rows)])).astype(int).tolist()[0]
+        there = np.where(rows >= self.oh, np.clip(size - self.pads[0], 1, self.h), size)
+        return np.where(self.cropped(rows), np.minimum(size, self.h), there)
+
+    @overload
+    def cropped(self, rows: int) -> bool: ...
+    @overload
+    def cropped(self, rows: Column) -> NDArray[np.bool_]: ...
+    def cropped(self, rows: int | Column) -> bool | NDArray[np.bool_]:
+        """Whether panels of `rows` output rows are what there is under them of the image, since some begin in the
+        padding below, or the first so far above that more than one lies in the padding; else the padding above is in
+        the panel."""
+        stride, above = self.strides[0], self.pads[0]
+        last = (-(-self.oh // rows) - 1) * rows * stride
+        return (rows < self.oh) & ((last > self.h) | (rows * stride < above) | (self.reach <= above))
 
     def loaded_rows(self, rows: Column, panels: Column) -> Column:
         """Input rows that the panels of `rows` output rows load in all."""
@@ -92,7 +106,8 @@ class Image:
 
     def large(self, channels: int, target: Target) -> bool:
         """Whether the smallest panel of so many channels, with another one, leaves less than half of L1."""
-        rows = self.panel_rows(min(self.least_rows, self.oh))
+        whole = (h for h in panel_heights(self, False))
+        rows = min(self.panel_rows(h) for h in whole)
         return 4 * rows * self.w * channels * SIZES[self.dtype] > target.l1_bytes
 
     def pixel_tiles(self, rows: int) -> list[int]:
@@ -102,27 +117,38 @@ class Image:
     def window_tiles(self) -> list[int]:
         """Pixels of a tile that is part of one output row, with a panel of its own: such windows lie inside the image
         but for the padding left of the first and what the last one lacks."""
-        (sh, sw), (above, left), end = self.strides, self.pads, self.ow - 1
-        if (self.oh - 1) * sh > self.h or self.reach <= above:
-            return []
+        sw, left, end = self.strides[1], self.pads[1], self.ow - 1
         sizes = [m for m in tile_sizes(self.ow, 512) if m <= end and m * sw >= left and self.across(m) <= self.w]
         return [m for m in sizes if end // m * m * sw - left < self.w]
 
-    def channel_at(self, position: Affine) -> Affine:
-        """The first channel of chunks of k, or one before it: of each loop over chunks its steps in whole blocks of
-        channels."""
-        step = self.c0 * self.taps
-        return Affine(0, tuple((coef // step * self.c0, x, y) for coef, x, y in position.terms))
+    def grid(self, k1: int) -> Grid:
+        """Chunks of k that have all taps of some blocks of channels, or of one block some rows of the kernel."""
+        block = self.c0 * self.taps
+        return Grid(k1, k1 if k1 >= block else block)
 
-    def chunk_channels(self, k1: int) -> int:
-        """Channels from `channel_at` of a chunk of k1 on that any chunk has."""
-        step = self.c0 * self.taps
-        inside = min(self.depth, SEGMENT)
-        segment, chunk = np.meshgrid(np.arange(-(-self.depth // SEGMENT)), np.arange(-(-inside // k1)), indexing="ij")
-        first = segment * SEGMENT + chunk * k1
-        last = np.minimum(np.minimum(first + k1, (segment + 1) * SEGMENT), self.depth)
-        width = -(-last // step) - segment * (SEGMENT // step) - chunk * (k1 // step)
-        return int(width[first < self.depth].max()) * self.c0
+    def part(self, k1: int) -> "Image":
+        """What a chunk of the grid has of the image: its channels, and the rows of the kernel."""
+        blocks = k1 // (self.c0 * self.taps)
+        if blocks:
+            return replace(self, channels=min(blocks * self.c0, self.channels))
+        rows = k1 // (self.c0 * self.kernel[1])
+        return replace(self, channels=min(self.c0, self.channels), kernel=(rows, self.kernel[1]))
+
+    def chunks(self) -> list[int]:
+        """Sizes of chunks that have a part of the image: whole blocks of channels, or rows of the kernel."""
+        row, (down, _) = self.c0 * self.kernel[1], self.kernel
+        sizes = [row * down << n for n in range(8)]
+        sizes += [row * -(-down // (1 << n)) for n in range(1, down.bit_length() + 1)]
+        return [k1 for k1 in dict.fromkeys(sizes) if k1 < self.depth and k1 % 16 == 0]
+
+    @overload
+    def height(self, rows: int) -> int: ...
+    @overload
+    def height(self, rows: Column) -> Column: ...
+    def height(self, rows: int | Column) -> int | Column:
+        """Input rows that any `rows` output rows see of the image at most."""
+        size = (rows - 1) * self.strides[0] + self.reach
+        return min(size, self.h) if isinstance(rows, int) else np.minimum(size, self.h)
 
     def two_bounds(self, rows: int, m0: int) -> bool:
         """Whether a block of m0 pixels would end with its panel or with the image, whichever comes first: no field has
@@ -148,13 +174,13 @@ class Image:
         }
 
 
-def panel_heights(image: Image) -> list[int]:
-    """Candidate numbers of output rows of a panel, large ones first; no panel begins in the padding below."""
+def panel_heights(image: Image, large: bool) -> list[int]:
+    """Candidate numbers of output rows of a panel, large ones first; panels are cropped only where they are large."""
     parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
     if image.ow == 1:  # in whole tiles
         tiles = (-(-image.oh // (1 << n)) for n in range(image.oh.bit_length()))
         heights = {min(image.oh, up16(h) if h < 512 else 256 * -(-h // 256)) for h in tiles}
     else:
         heights = {balanced(image.oh, max(1, image.oh // n)) for n in parts} | {1}
-    inside = (h for h in heights if (-(-image.oh // h) - 1) * h * image.strides[0] <= image.h)
-    return sorted((h for h in inside if h >= min(image.least_rows, image.oh)), reverse=True)
+    least = min(image.least_rows, image.oh) if not large or image.ow == 1 else 1
+    return sorted((h for h in heights if h >= least and (large or not image.cropped(h))), reverse=True)

@@ -8,23 +8,23 @@ for image, row panel (r output rows) or window of one output row, column block n
       for k0: im2col, feed b, mma
     drain, epilogue, store
 
-k runs over blocks of channels, and over the taps inside them: a chunk of it needs a range of the channels.
+k runs over blocks of channels, and over the taps inside them: a chunk of it needs some blocks, or of one block some
+rows of the kernel.
 """
 
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 
 from ...dialects import tile
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from .body import Dim, Machine, NotTileable, Region, first_fitting
-from .contraction import Finish, Panel, contract, epilogue_of
-from .convolution import Cut, schedules
+from .contraction import Chunk, Finish, Panel, contract, epilogue_of
+from .convolution import Cut, joins, schedules
 from .geometry import Image
 from .product import Matrix
-from .space import Spot, flat_arguments, open_tiles, up16
+from .space import Joined, Spot, even_parts, flat_arguments, open_tiles, up16
 
 
 def tile_convolution(name: str, region: Region, image: Image, columns: int, machine: Machine) -> tile.KernelOp:
@@ -57,6 +57,10 @@ class Rows:
     row0: Affine = field(default_factory=Affine)
     left: Affine = field(default_factory=Affine)
     """First output column of the window."""
+    present: Index = 0
+    """Channels of the panel that there are."""
+    down: dict[str, Index] = field(default_factory=dict)
+    """Fields of `im2col` along the columns of the image."""
 
     @property
     def across(self) -> int:
@@ -67,10 +71,13 @@ class Rows:
         """Loads the input rows under output rows [first, first + rows) of image b; channels of `block`, or all; of a
         window those under the output columns from `left` on."""
         image = self.image
+        if image.cropped(self.rows):
+            self.load_rows(b, first, left or Affine(), spot.slots, block, image, Affine())
+            return
         line = image.w * image.channels
         above, step = image.pads[0] if self.rows < image.oh else 0, image.strides[0]
         height = image.panel_rows(self.rows)
-        self.width = block.tile if block else image.channels
+        self.width = self.present = block.tile if block else image.channels
         self.left = left or Affine()
         self.buffer = self.k.alloc((height, self.across, self.width), image.dtype, "l1", spot.slots)
         base = b * (image.h * line) + (block.start if block else 0)
@@ -86,6 +93,38 @@ class Rows:
             count = self.k.clamp(image.h - first * step, below) if first.terms else spot.reached(below)
             self._copy(above, base + first * step * line, count, block)
         self.row0 = first * step - above
+
+    def load_part(
+        self, b: Affine, first: Affine, left: Affine, group: Dim | None, k1: int, chunk: Chunk, slots: int
+    ) -> None:
+        """Loads what a chunk of k has under output rows [first, first + rows) of image b, and under the output columns
+        from `left` on of a window; k is of the channels of a group, if it is not of all."""
+        size = group.tile if group else self.image.channels
+        part = replace(self.image, channels=size).part(k1)
+        channel = chunk.unit * part.channels
+        there = self.k.clamp(size - channel, part.channels) if channel.terms else part.channels
+        place = channel + group.start if group else channel
+        tap = chunk.part * (part.kernel[0] * self.image.dilations[0])
+        self.load_rows(b, first, left, slots, Dim(size, part.channels, place, there), part, tap)
+
+    def load_rows(
+        self, b: Affine, first: Affine, left: Affine, slots: int, block: Dim | None, part: Image, tap: Affine
+    ) -> None:
+        """Loads what there is of the rows under those taps that `part` has, from `tap` rows below the first one on. To
+        `im2col` they are a kernel of its own."""
+        image, k, (above, _), (step, _) = self.image, self.k, self.image.pads, self.image.strides
+        height, place = part.height(self.rows), first * step + tap - above
+        self.width, self.present = (block.tile, block.extent) if block else (image.channels, image.channels)
+        self.left, line = left, image.w * image.channels
+        self.buffer = k.alloc((height, self.across, self.width), image.dtype, "l1", slots)
+        top = k.larger(place, 0) if above else place
+        rest = k.smaller(place + ((self.rows - 1) * step + part.reach), image.h) - top
+        count = k.clamp(rest, height) if rest.terms else max(0, rest.base)
+        self._copy(0, b * (image.h * line) + (block.start if block else 0) + top * line, count, block)
+        # The taps before those of the part lie in the padding above, if there is enough of it.
+        beyond = k.larger(tap - above, 0) if tap.terms else Affine()
+        below = k.clamp(image.h - beyond, image.h) if tap.terms else image.h
+        self.down = {"row0": top - beyond, "kh": part.kernel[0], "ph": beyond - tap + above, "h": below}
 
     def _copy(self, row: int, place: Affine, count: Index, block: Dim | None) -> None:
         image, pixel, across = self.image, self.image.channels, self.across
@@ -130,7 +169,7 @@ class Rows:
     def fields(self) -> dict[str, Index]:
         """The fields of `im2col` that say where the panel lies in the image. In those of a window, output rows are as
         long as it is."""
-        fields = self.image.fields() | {"row0": self.row0}
+        fields = self.image.fields() | {"row0": self.row0} | self.down
         if self.columns is None:
             return fields
         pad, x = self.image.pads[1], self.left
@@ -160,25 +199,37 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
     ]
     order = (0, 1, 3, 2) if c.rows_outer else (0, 2, 1, 3)
     loops = [d for d in order if dims[d].blocks > 1]
-    panel_depth = max((loops.index(d) for d in (0, 1, 3) if d in loops), default=-1)
+    joined = Joined(k, dims) if joins(image, columns, c) else None
+    loops = joined.loops(loops) if joined else loops
+    panel_depth = max((loops.index(d) for d in (0, 1, 3, 4) if d in loops), default=-1)
 
     def load(spot: Spot) -> None:
+        if joined and spot.depth >= 0 and loops[spot.depth] == joined.number:
+            joined.enter()
         if c.resident and weights.depth(loops) == spot.depth:
             weights.load(dims[:3], Affine(), spot.reached(image.depth), spot.slots, image.depth)
         if panel_depth == spot.depth and not c.stream:
             slots = min(spot.slots, c.slots)
             rows.load(dims[0].start, dims[1].start, replace(spot, slots=slots), left=dims[3].start)
 
-    with open_tiles(k, dims, loops, cores, (*c.parts, 1), load):
+    parts = (*with_windows(c.parts, dims[3], cores), c.parts_0 * c.parts_1)
+    with open_tiles(k, dims, loops, cores, parts, load):
         levels = len(loops) + (not loops and cores > 1)
         with pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, inside):
             first = dims[0].start * (image.oh * image.ow) + pixel
             finish.place(Dim(image.batch * image.oh * image.ow, min(c.m0, c.rows * image.ow), first, count), dims[2])
-            step = _Step(k, image, c, rows, weights, dims[2], rows.first(dims[1].start, pixel), count)
-            stream = partial(step.load, dims) if c.stream or not c.resident else None
-            acc = contract(k, image.depth, c.k0, c.k1, stream, levels + inside, step)
+            step = _Step(k, image, c, rows, weights, dims, rows.first(dims[1].start, pixel), count)
+            stream = step.load if c.stream or not c.resident else None
+            grid = image.grid(c.k1) if c.stream else None
+            acc = contract(k, image.depth, c.k0, c.k1, stream, levels + inside, step, grid)
             finish.run(acc)
     return k.finish()
+
+
+def with_windows(parts: Sequence[int], windows: Dim, cores: int) -> tuple[int, ...]:
+    """Parts of images, rows and columns, and of windows of a row: these are shared out if nothing else is."""
+    alone = windows.blocks > 1 and max(parts) == 1
+    return (*parts, *(even_parts([windows.blocks], cores) if alone else (1,)))
 
 
 class Pixels(Protocol):
@@ -237,27 +288,21 @@ class _Step:
     c: Cut
     rows: Rows
     weights: Panel
-    dim: Dim
+    dims: Sequence[Dim]
+    """Batch, rows, columns, pixels of a row."""
     pixel: Affine
     count: Index
-    channel: Affine = field(default_factory=Affine)
-    """First channel of the panel."""
+    start: Affine = field(default_factory=Affine)
+    """The first k that the panel has."""
 
-    def load(self, dims: Sequence[Dim], first: Affine, count: Index, chunk: int) -> None:
-        """Loads what comes by chunks of k: the weights, the channels of the panel; `dims` are batch, rows, columns,
-        pixels of a row."""
+    def load(self, chunk: Chunk) -> None:
+        """Loads what comes by chunks of k: the weights, the part of the panel."""
         if not self.c.resident:
-            self.weights.load(dims[:3], first, count, 2, chunk)
+            self.weights.load(self.dims[:3], chunk.first, chunk.count, 2, chunk.size)
         if self.c.stream:
-            b, row, _, x = (dim.start for dim in dims)
-            width, self.channel = self.image.chunk_channels(chunk), self.image.channel_at(first)
-            block = Dim(self.image.channels, width, self.channel, self._present(width))
-            self.rows.load(b, row, Spot(len(dims), self.c.slots, self.k, 0, 1), block, x)
-
-    def _present(self, width: int) -> Index:
-        """Channels of a panel of so many."""
-        left = self.image.channels - self.channel
-        return self.k.clamp(left, width) if self.channel.terms else min(width, left.base)
+            b, row, _, x = (dim.start for dim in self.dims[:4])
+            self.rows.load_part(b, row, x, None, self.c.k1, chunk, self.c.slots)
+            self.start = chunk.start
 
     @property
     def dtype(self) -> str:
@@ -269,7 +314,7 @@ class _Step:
 
     @property
     def extents(self) -> tuple[Index, Index]:
-        return self.count, self.dim.extent
+        return self.count, self.dims[2].extent
 
     def __call__(self, acc: Buffer, position: Affine, count: Index, init: Index) -> None:
         m, n = self.extents
@@ -282,8 +327,8 @@ class _Step:
             self.rows.patches(),
             (m, count),
             m0=self.pixel,
-            k0=position - self.channel * image.taps,
-            channels=self._present(self.rows.width),
+            k0=position - self.start,
+            channels=self.rows.present,
             **self.rows.fields(),
         )
         self.k.feed_b(b0[0, 0], self.weights.at(position), (count, n))

@@ -429,7 +429,7 @@ def contract(
         segment = number(depth)
         if segmented:
             segment = stack.enter_context(nest.loop(depth, SEGMENT))
-            part = nest.buffer(1)
+            part = nest.buffer(1) if r.esize > 1 else acc  # sums of bytes are exact: no segment is summed apart
         with maybe_loop(nest, loops[0], depth, "k1", segment) as chunk:
             a, b = panels(chunk)
             with maybe_loop(nest, loops[1], depth, "k0", chunk) as k:
@@ -437,6 +437,6 @@ def contract(
                 r.feed(nest, a, a0, m, k, left=True)
                 r.feed(nest, b, b0, n, k, left=False)
                 r.mma(nest, a0, b0, part, m, n, k)
-        if segmented:
+        if part != acc:
             nest.op(Engine.CUBE, r.target.fixed_mma, 4 / r.target.fold_bytes, (m, n), (part,), (acc,))
     return acc

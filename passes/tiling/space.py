@@ -84,6 +84,35 @@ class Spot:
         return self.k.clamp((self.cores - self.idle - self.k.core()) * count, count) if self.idle else count
 
 
+@dataclass
+class Joined:
+    """One loop over the tiles of the first two of some dimensions, where too many loops would nest: a dimension of its
+    own, behind the others. The first has tiles of equal size."""
+
+    k: KernelBuilder
+    dims: list[Dim]
+
+    def __post_init__(self) -> None:
+        self.number = len(self.dims)
+        self.inner = self.dims[1].blocks
+        blocks = self.dims[0].blocks * self.inner
+        self.dims.append(Dim(blocks, 1, Affine(), 1))
+
+    def loops(self, loops: Sequence[int]) -> list[int]:
+        """The loops, those over the two being one where the outer of them is."""
+        return [self.number if d == 0 else d for d in loops if d != 1]
+
+    def enter(self) -> None:
+        """Sets the two dimensions from the loop, inside it."""
+        outer, inner = self.dims[:2]
+        number = self.dims[self.number].start
+        place = self.k.quotient(number, self.inner)
+        start = (number - place * self.inner) * inner.tile
+        extent = inner.tile if inner.size % inner.tile == 0 else self.k.clamp(inner.size - start, inner.tile)
+        self.dims[0] = replace(outer, start=place * outer.tile, extent=outer.tile)
+        self.dims[1] = replace(inner, start=start, extent=extent)
+
+
 @contextmanager
 def open_tiles(
     k: KernelBuilder,

@@ -122,7 +122,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(name: str) -> None:
 
 
 def test_all_problems_of_a_model_are_told_at_once() -> None:
-    make = made("first = NonZero(x); second = Det(x)", "first second", types={"first": INT64}, x=[5, 5])
+    make = made("first = NonZero(x); second = Unique(x)", "first second", types={"first": INT64}, x=[5, 5])
     with pytest.raises(ValueError, match="first: NonZero is not supported") as error:
         stepwell.compile(make())
-    assert any(problem.startswith("second: Det is not supported") for problem in describe(error.value).problems)
+    assert any(problem.startswith("second: Unique is not supported") for problem in describe(error.value).problems)

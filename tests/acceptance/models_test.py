@@ -19,7 +19,6 @@ from acceptance.trained import (
     compiled,
     exact_sigmoids,
     file,
-    holds,
     inner_nodes,
     inputs,
     noise,
@@ -52,7 +51,6 @@ def places() -> list[Any]:
         for name in SUBJECTS
         for target in TARGETS
         for policy in POLICIES
-        if holds(target, name)
     ]
 
 
@@ -64,7 +62,6 @@ def everywhere() -> list[Any]:
         for target in (*TARGETS, "odd")
         for policy in POLICIES
         for cores in core_counts(target)
-        if holds("tiny" if target == "odd" else target, name)
     ]
 
 

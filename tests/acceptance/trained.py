@@ -119,11 +119,6 @@ ALIKE = ("vad-half", "eeg-seizure-full", "eeg-spindle-intracranial")
 POLICIES = ("fp16", "fp32")
 
 
-def holds(target: str, name: str) -> bool:
-    """Whether a target is large enough: `tiny` does not hold the 96 rows under one pixel of an EEG's convolution."""
-    return target != "tiny" or not name.startswith("eeg-seizure")
-
-
 def file(name: str) -> Path:
     """Skips the test if the model is neither here nor can be had."""
     subject = SUBJECTS[name]

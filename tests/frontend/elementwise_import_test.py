@@ -217,12 +217,12 @@ def test_what_branches_that_are_not_taken_apart_lack_is_told(broken: bool) -> No
 
 # faults -------------------------------------------------------------------------------------------------------------
 def test_no_bare_error_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stepwell.frontend import onnx as importer
+    from stepwell.frontend import operators
 
     def broken(node: object) -> list[Any]:
         raise IndexError("list index out of range")
 
-    monkeypatch.setattr(importer, "EXPANSIONS", {**importer.EXPANSIONS, "Pow": broken})
+    monkeypatch.setattr(operators, "EXPANSIONS", {**operators.EXPANSIONS, "Pow": broken})
     with pytest.raises(ImportProblems) as caught:
         computed("Pow", np.ones(3, np.float32), np.ones(3, np.float32))
     (problem,) = caught.value.problems

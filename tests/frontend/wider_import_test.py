@@ -106,6 +106,18 @@ CASES = [
     Case("STFT", [floats(2, 50, 1)], [np.int64(7), np.hanning(16).astype(np.float32)], {}, 17, half=2e-2),
     *(Case("NegativeLogLikelihoodLoss", [floats(3, 7, 5), whole(0, 7, 3, 5)], [np.abs(floats(7))],
            {"reduction": reduction, "ignore_index": 2}, 13) for reduction in ("none", "mean", "sum")),
+    *(Case("RoiAlign", [floats(2, 3, 9, 11), np.array([[0.5, 1, 8, 7], [-3, -2, 5, 4], [2, 2, 2, 2], [4, 3, 30, 20]],
+                                                     np.float32), np.array([0, 1, 1, 0])], (),
+           {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.7} | more, opset, half=3e-2)
+      for opset, more in ((10, {}), (16, {}), (16, {"coordinate_transformation_mode": "output_half_pixel"}),
+                          (16, {"mode": "max"}))),
+    *(Case("Det", [floats(*size)], (), {}, 11, half=3e-2) for size in ((1, 1), (3, 3), (2, 3, 5, 5), (2, 8, 8))),
+    *(Case("TfIdfVectorizer", [whole(0, 4, *size)], (),
+           {"ngram_counts": [0, 3, 9], "ngram_indexes": [5, 0, 2, 1, 4, 3, 6], "mode": mode, "min_gram_length": low,
+            "max_gram_length": 3, "max_skip_count": skip, "pool_int64s": [1, 2, 3, 0, 1, 2, 3, 1, 1, 0, 1, 2],
+            "weights": [0.5, 1.0, 2.0, 0.1, 3.0, 0.7, 0.3]}, 9)
+      for size, mode, low, skip in (((20,), "TF", 1, 0), ((3, 20), "IDF", 1, 3), ((3, 9), "TFIDF", 2, 5),
+                                    ((4,), "TF", 3, 9))),
     Case("SoftmaxCrossEntropyLoss", [floats(13, 37), whole(0, 37, 13)], (), {}, 13, 2),
 ]  # fmt: skip
 

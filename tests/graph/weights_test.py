@@ -79,8 +79,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(WeightError, match="found complex128"):
         WeightStore().add(np.ones(3, np.complex128))
     (tmp_path / "text").write_text("no tensors, but long enough to have a header of some kind")
-    with pytest.raises(WeightError, match="not a safetensors file"):
+    with pytest.raises(WeightError, match="is a safetensors file"):
         WeightStore.load(tmp_path / "text")
     (tmp_path / "empty").write_bytes(b"")
-    with pytest.raises(WeightError, match="not a safetensors file"):
+    with pytest.raises(WeightError, match="is a safetensors file"):
         WeightStore.load(tmp_path / "empty")

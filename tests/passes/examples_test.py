@@ -3,6 +3,7 @@
 import re
 from inspect import cleandoc
 
+import onnx
 import pytest
 from chips import chip
 from pages import blocks
@@ -14,8 +15,11 @@ from stepwell.dialects.tile import Tile
 from stepwell.driver import pipeline
 from stepwell.driver.docs import fenced
 from stepwell.driver.opt import LocatingParser
+from stepwell.frontend.onnx import import_onnx
 from stepwell.passes.context import CompileContext
 
+ON_CPU = '<ir_version: 8, opset_import: ["" : 17]> g (double[4] x) => (double[4] y) { a = Add(x, x) y = Exp(a) }'
+"""Its nodes are the parts in the example of host-parts."""
 PASSES = sorted({name for stage in (pipeline.GRAPH, pipeline.TILE) for name, _ in stage.steps})
 _OP = re.compile(r"^(%\w+) = \S+ (.*?)(?: \{.*\})? : \((.*?)\) -> (.*)$", re.MULTILINE)
 
@@ -48,6 +52,7 @@ def test_the_example_of_a_pass_is_what_it_does(name: str) -> None:
     before, after = (block.text for block in blocks(fenced(cleandoc(kind.__doc__ or ""))))
     context = CompileContext()
     context.target = chip("edge")
+    context.weights.update(import_onnx(onnx.parser.parse_model(ON_CPU), host=True)[1])
     for dialect in (Builtin, Func, Graph, Tile):
         context.load_dialect(dialect)
     module, wanted = parse(context, before), parse(context, after)

@@ -1,11 +1,12 @@
-"""Convolutions whose panels are cut every way the lattice knows: windows of a row, channels of a chunk of k, both.
+"""Convolutions whose panels are cut every way the lattice knows: windows of a row, channels or rows of the kernel of a
+chunk of k, both.
 
 Random shapes; every cut is offered though the panel would fit, and any of those that cut it is taken. All levels must
 give the same bits.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,6 @@ import pytest
 
 from stepwell.passes.tiling import convolution, depthwise_space, grouped
 from stepwell.passes.tiling.geometry import Image
-from stepwell.passes.tiling.product import SEGMENT
 from stepwell.passes.tiling.schedule import Choices
 from stepwell.runtime.target import Target
 
@@ -35,10 +35,10 @@ groups = {groups}}} : ({x}, {w}, tensor<{n}xf32>) -> {y}
 MACHINES = {"tiny": (1, 2), "edge": (2,), "odd": (3,)}
 
 
-def random_program(random: Random, form: str, deep: bool, far: bool = False) -> str:
+def random_program(random: Random, form: str, deep: bool, far: bool = False, tall: bool = False) -> str:
     """A convolution of one of the forms; `deep`: of more than one segment of k; `far`: windows may lie in the padding
-    alone."""
-    kernel = [random.choice([1, 2, 3, 5]), random.choice([2, 3, 4])]
+    alone; `tall`: with a kernel of many rows."""
+    kernel = [random.choice([13, 31, 47] if tall else [1, 2, 3, 5]), random.choice([2, 3, 4])]
     taps = kernel[0] * kernel[1]
     channels = -(-random.randint(2100, 4500) // taps) if deep else random.choice([17, 32, 40, 64, 80])
     groups, outputs = {
@@ -48,7 +48,7 @@ def random_program(random: Random, form: str, deep: bool, far: bool = False) -> 
     }[form]
     channels += channels % groups
     strides = [random.choice([5, 9, 13] if far else [1, 1, 2, 3]) for _ in range(2)]
-    dilations = [1 if deep else random.choice([1, 1, 2, 3]) for _ in range(2)]
+    dilations = [1 if deep or tall else random.choice([1, 1, 2, 3]) for _ in range(2)]
     reach = [(n - 1) * d + 1 for n, d in zip(kernel, dilations, strict=True)]
     pads = [random.randint(0, reach[axis % 2] // 2) for axis in range(4)]
     if far:
@@ -74,11 +74,12 @@ def any_cut(random: Random, taken: Counter[str]) -> ExitStack:
     """Panels are large, and schedules that cut them come first, in any order."""
 
     def order(c: Choices, target: Target) -> Iterable[int]:
-        fields = (depthwise_space if c.schedules.shape[1] == 10 else convolution).Cut._fields
-        cuts = [fields.index(name) for name in ("window", "stream") if name in fields]
+        modules = {len(module.Cut._fields): module for module in (depthwise_space, convolution)}
+        fields = modules[c.schedules.shape[1]].Cut._fields
+        cuts = [fields.index(name) for name in ("window", "stream", "down") if name in fields]
         kinds: dict[tuple[int, ...], list[int]] = {}
         for row in range(len(c.schedules)):
-            kinds.setdefault(tuple(c.schedules[row, cuts].tolist()), []).append(row)
+            kinds.setdefault(tuple((c.schedules[row, cuts] > 0).astype(int).tolist()), []).append(row)
         several = [kind for kind in kinds if any(kind)] or list(kinds)
         kind = random.choice(several)
         rows = random.sample(kinds[kind], len(kinds[kind]))
@@ -86,7 +87,7 @@ def any_cut(random: Random, taken: Counter[str]) -> ExitStack:
         yield from rows
 
     def estimate(this: grouped.Groups, c: grouped.Cut, target: Target, cores: int) -> float:
-        return random.random() - c.window
+        return random.random() - random.choice([c.window, c.k1 > 0])
 
     def large(self: Image, channels: int, target: Target) -> bool:
         return True
@@ -111,6 +112,16 @@ def test_every_cut_of_a_panel_gives_the_same_bits(seed: int, tmp_path: Path) -> 
         assert any("1" in kind.split(" ", 1)[1] for kind in taken), taken
 
 
+@pytest.mark.parametrize("seed", range(9))
+def test_kernels_of_many_rows_come_by_some_of_them(seed: int, tmp_path: Path) -> None:
+    random, taken = Random(seed), Counter[str]()
+    path = tmp_path / "tall.mlir"
+    form = ("convolution", "depthwise", "groups")[seed % 3]
+    path.write_text(random_program(random, form, deep=form != "depthwise" and seed % 2 == 0, tall=True))
+    with any_cut(random, taken):
+        levels.run_program(levels.Program.read(path), MACHINES)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_windows_in_the_padding_take_nothing_from_the_image(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
@@ -120,26 +131,26 @@ def test_windows_in_the_padding_take_nothing_from_the_image(seed: int, tmp_path:
         levels.run_program(levels.Program.read(path), MACHINES)
 
 
-def channels_of_chunks(image: Image, k1: int) -> Iterator[tuple[int, int, int]]:
-    """Of each chunk: the first channel that `channel_at` gives it, the first and the last that it has."""
-    step = image.taps * image.c0
-    for segment in range(0, image.depth, SEGMENT):
-        end = min(segment + SEGMENT, image.depth)
-        for first in range(segment, end, k1):
-            last = min(first + k1, end) - 1
-            low = segment // SEGMENT * (SEGMENT // step) + (first - segment) // k1 * (k1 // step)
-            yield low * image.c0, first // step * image.c0, last // step * image.c0 + image.c0
-
-
-@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (5, 4), (1, 25), (12, 12)])
-@pytest.mark.parametrize("channels", [17, 64, 200, 960])
-def test_a_chunk_has_its_channels_in_its_panel(kernel: tuple[int, int], channels: int) -> None:
-    image = Image(1, 30, 30, channels, 30, 30, kernel, (1, 1), (1, 1), (0, 0), "f16")
-    sizes = [SEGMENT >> n for n in range(8)] if image.depth > SEGMENT else [16 * image.taps << n for n in range(4)]
-    for k1 in sizes:
-        chunks = list(channels_of_chunks(image, k1))
-        assert all(low <= first for low, first, _ in chunks)
-        assert max(last - low for low, _, last in chunks) == image.chunk_channels(k1)
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (5, 4), (1, 25), (12, 12), (96, 3)])
+@pytest.mark.parametrize("channels", [3, 17, 64, 200, 960])
+def test_a_chunk_has_its_part_of_the_image_in_its_panel(kernel: tuple[int, int], channels: int) -> None:
+    image = Image(1, 99, 30, channels, 30, 30, kernel, (1, 1), (1, 1), (0, 0), "f16")
+    (height, width), c0 = kernel, image.c0
+    for k1 in image.chunks():
+        grid, part, end = image.grid(k1), image.part(k1), 0
+        for number in range(-(-image.depth // grid.unit) * grid.parts):
+            unit, piece = divmod(number, grid.parts)
+            start, limit = unit * grid.unit + piece * k1, min((unit + 1) * grid.unit, image.depth)
+            assert start == end
+            end = min(start + k1, limit)
+            blocks = {k // (c0 * image.taps) for k in range(start, end)}
+            rows = {k // (c0 * width) % height for k in range(start, end)}
+            first = min(blocks) * c0
+            assert first == unit * part.channels
+            assert min(channels, (max(blocks) + 1) * c0) <= first + part.channels
+            assert min(rows) == piece * part.kernel[0]
+            assert max(rows) < min(rows) + part.kernel[0]
+        assert end == image.depth
 
 
 def test_a_line_of_pixels_stands_upright_if_nothing_else_lies_in_it() -> None:

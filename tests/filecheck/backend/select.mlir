@@ -80,3 +80,22 @@ tile.kernel @grids(%x: !tile.buffer<64x64xf16, gm>, %y: !tile.buffer<64x64xf16, 
   // CHECK-NEXT: npu.store dst=r1 + 64*r2 + 128*r3 src=%t
   tile.store %y["32*i0 + 64*i1" : 1], %t["0" : 1] extents ["8"] at (%p, %q)
 }
+
+// A scalar has a register until the outermost loop that uses it ends.
+// CHECK-LABEL: npu.kernel @scalars(gm, gm)
+tile.kernel @scalars(%x: !tile.buffer<64x64xf16, gm>, %y: !tile.buffer<64x64xf16, gm>) {
+  %t = tile.alloc : !tile.buffer<64xf16, ub>
+  // CHECK: npu.loop count=64 step=4
+  tile.for %m = 0 to "64" step 4 {
+    // CHECK-NEXT: npu.div rd=2 a=5 + 4*i0 b=3
+    %q = tile.scalar div "i0 + 5", "3" at (%m)
+    // CHECK-NEXT: npu.min rd=3 a=r2 b=clamp(40 - 4*i0, 8)
+    %s = tile.scalar min "i0", "clamp(40 - i1, 8)" at (%q, %m)
+    // CHECK-NEXT: npu.load dst=%t space=ub src=r0 + 2*r2 n4=r3 esize=2
+    tile.load %t["0" : 1], %x["i0" : 1] extents ["i1"] at (%q, %s)
+  }
+  // CHECK: npu.max rd=2 a=core b=1
+  %p = tile.scalar max "core", "1"
+  // CHECK-NEXT: npu.store dst=r1 + 64*r2 src=%t
+  tile.store %y["32*i0" : 1], %t["0" : 1] extents ["8"] at (%p)
+}

@@ -12,7 +12,11 @@ tile.kernel @ops(%x: !tile.buffer<64x64xf16, gm>, %y: !tile.buffer<64x64xf16, gm
   %p, %q, %s = tile.grid 4, 2
   // CHECK-NEXT: tile.for %l = 0 to "i0 + 2*i1 + i2 + i3 + i4 + i5" step 1 at (%n, %i, %j, %p, %q, %s) {
   tile.for %l = 0 to "i0 + 2*i1 + i2 + i3 + i4 + i5" step 1 at (%n, %i, %j, %p, %q, %s) {}
-  // CHECK: tile.for %m = 0 to "i0" step 16 at (%n) {
+  // CHECK: %v = tile.scalar div "4 + i0", "3" at (%n)
+  %v = tile.scalar div "i0 + 4", "3" at (%n)
+  // CHECK-NEXT: %w = tile.scalar max "i0", "0" at (%v)
+  %w = tile.scalar max "i0", "0" at (%v)
+  // CHECK-NEXT: tile.for %m = 0 to "i0" step 16 at (%n) {
   tile.for %m = 0 to "i0" step 16 at (%n) {
     // CHECK-NEXT: %a = tile.alloc : !tile.buffer<16x64xf16, l1, 2>
     %a = tile.alloc : !tile.buffer<16x64xf16, l1, 2>

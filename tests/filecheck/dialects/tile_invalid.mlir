@@ -314,3 +314,17 @@ tile.kernel @k() {
     %i, %j = tile.grid 2
   }
 }
+
+// -----
+
+// CHECK: tile.scalar: a scalar is one of min, max, div (found mod)
+tile.kernel @k() {
+  %r = tile.scalar mod "core", "2"
+}
+
+// -----
+
+// CHECK: tile.scalar: i0 uses i0; there are core only (there are no indices after `at`)
+tile.kernel @k() {
+  %r = tile.scalar div "i0", "2"
+}
