@@ -176,32 +176,33 @@ def test_what_the_cpu_gives_is_compared_as_well(compare: Compare, monkeypatch: p
     assert data["stages"][0]["departure"]["op"] == "output c"
 
 
-def large_window() -> onnx.ModelProto:
-    """A convolution that no kernel of `tiny` computes."""
-    w = ModelWriter(seed=7)
-    conv = w.node("Conv", w.node("Relu", "x"), w.weight(4, 1, 63, 63, scale=0.01), group=4, pads=[31, 31, 31, 31])
-    return w.model({"x": [1, 4, 63, 70]}, [w.node("Tanh", conv)])
+def many_units() -> onnx.ModelProto:
+    """A recurrence of more units than `tiny` has a kernel for."""
+    w, hidden = ModelWriter(seed=7), 2064
+    weights = (w.weight(1, hidden, 1), w.weight(1, hidden, hidden, scale=0.01))
+    found = w.node("RNN", w.node("Relu", "x"), *weights, hidden_size=hidden)
+    return w.model({"x": [1, 1, 1]}, [w.node("Tanh", found)])
 
 
-def test_a_node_without_a_kernel_goes_to_the_cpu(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, data = compare(large_window())
+def test_a_node_without_a_kernel_goes_to_the_cpu(compare: Compare) -> None:
+    code, data = compare(many_units())
     assert code == 0
     assert [stage["name"] for stage in data["stages"]] == ["import", "graph", "tile", "npu"]
-    ((node,),) = data["host"]
-    assert node["name"] == "Conv_1"
-    assert "must fit on chip" in node["reason"]
+    ((node, behind),) = data["host"]
+    assert (node["name"], behind["name"]) == ("RNN_1", "Tanh_2")
+    assert "at most 2048 hidden units" in node["reason"]
 
 
 def test_the_nodes_on_the_cpu_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    onnx.save(large_window(), tmp_path / "m.onnx")
+    onnx.save(many_units(), tmp_path / "m.onnx")
     given = [str(tmp_path / "m.onnx"), "--target", "tiny", "--quiet"]
     assert main(["compare", *given, "--random", "0"]) == 0
-    *_, verdict, heading, line = capsys.readouterr().out.splitlines()
+    *_, verdict, heading, line, _ = capsys.readouterr().out.splitlines()
     assert verdict == "every stage agrees"
-    assert heading == "1 node on the CPU, in 1 part:"
-    assert line.startswith("  Conv_1 (Conv): ")
+    assert heading == "2 nodes on the CPU, in 1 part:"
+    assert line.startswith("  RNN_1 (RNN): ")
     assert main(["compare", *given, "--random", "0", "--no-host"]) == 1
-    assert "must fit on chip" in capsys.readouterr().err
+    assert "at most 2048 hidden units" in capsys.readouterr().err
     assert main(["check", *given]) == 0
     assert "clean, every interleaving gives the same bytes" in capsys.readouterr().out
 

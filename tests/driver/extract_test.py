@@ -429,14 +429,15 @@ def test_integers_that_no_input_takes_are_no_border(extract: Extract) -> None:
 
 
 def test_a_node_without_a_kernel_is_on_the_cpu_in_a_part_as_well(extract: Extract) -> None:
-    w = ModelWriter(seed=7)
-    conv = w.node("Conv", w.node("Relu", "x"), w.weight(4, 1, 63, 63, scale=0.01), group=4, pads=[31, 31, 31, 31])
-    model = w.model({"x": [1, 4, 63, 70]}, [w.node("Tanh", conv)])
-    code, data, err = extract(model, "--from", "Relu_0:0", "--to", "Conv_1:0")
+    w, hidden = ModelWriter(seed=7), 2064
+    weights = (w.weight(1, hidden, 1), w.weight(1, hidden, hidden, scale=0.01))
+    found = w.node("RNN", w.node("Relu", "x"), *weights, hidden_size=hidden)
+    model = w.model({"x": [3, 1, 1]}, [w.node("Tanh", found)])
+    code, data, err = extract(model, "--from", "Relu_0:0", "--to", found)
     assert code == 0, err
     assert data["inputs"]["names"] == ["Relu_0:0"]
     runs_alike(data)
-    code, _, err = extract(None, "--no-host", "--from", "Relu_0:0", "--to", "Conv_1:0")
+    code, _, err = extract(None, "--no-host", "--from", "Relu_0:0", "--to", found)
     assert code == 0, err  # the values of the graph, of which the device has no program
 
 
