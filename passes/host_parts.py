@@ -42,7 +42,8 @@ class HostParts(ModulePass):
 
         func.func @main(%x: !graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]"> {
           %1 = graph.host %x {part = "abaaecae148bafb03e97a196867b3409", nodes = [["a", "Add", "double", "64"],
-            ["b", "Exp", "double", "64"]]} : (!graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]">
+            ["b", "Exp", "double", "64"]]} :
+            (!graph.host_value<"tensor(double)[4]">) -> !graph.host_value<"tensor(double)[4]">
           func.return %1 : !graph.host_value<"tensor(double)[4]">
         }
     """
