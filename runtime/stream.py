@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from .cpu import HostError
+from .faults import DeviceFault
 from .problem import Kind, Problem, UserError
 
 COMPUTE, COPY_IN, COPY_OUT, HOST = "compute", "copy in", "copy out", "host"
@@ -33,8 +35,16 @@ class StreamError(UserError, RuntimeError):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What went wrong, without the place in the caller's code."""
-        error = self.error
-        return error.problems if isinstance(error, UserError) else (Problem.of_ir(f"{self.name}: {error}", self.name),)
+        match self.error:
+            case UserError():
+                return self.error.problems
+            case DeviceFault(kind=kind, expected=expected, found=found, place=place):
+                line = f"{self.name}: {kind}: {expected} (found {found}, {place})"
+                return (Problem(f"{line}; ask stepwell check which instructions do not wait", Kind.IR),)
+            case HostError():
+                return (Problem(f"{self.error}; look at the values that go in", Kind.OPERATOR),)
+            case _:
+                return (Problem.of_ir(f"{self.name}: {self.error}", self.name),)
 
 
 class Clock:
