@@ -13,6 +13,7 @@ from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import InferError, element, f32
 from ..dialects.graph.quantize import DequantizeOp, DynamicScaleOp, QuantizeOp
 from ..dialects.graph.views import ReshapeOp, TransposeOp, normal_axis
+from ..dialects.standin import in_order
 from .model_file import Array
 from .node import Node, Value, size_of
 from .operators import apply, apply_all
@@ -58,7 +59,7 @@ def matmul_nbits(node: Node) -> Sequence[Value]:
     y = node.emit(
         MatMulOp,
         x,
-        node.materialize(np.ascontiguousarray(known)),
+        node.materialize(in_order(known)),
         trans_b=True,
         element=f32 if bias is not None else element(x),
     )
@@ -154,7 +155,7 @@ def _lstm_weights(node: Node, index: int, parameters: int) -> Value:
     if all(isinstance(value, np.ndarray) for value in (q, scale, zero)):
         known = [np.asarray(value) for value in (q, scale, zero)]
         wide = block_weights(known[0], known[1].reshape(size), known[2].reshape(size))
-        return np.ascontiguousarray(wide.transpose(0, 2, 1))
+        return in_order(wide.transpose(0, 2, 1))
     given = [node.emit(ReshapeOp, node.materialize(value), shape=size) for value in (scale, zero)]
     return node.emit(TransposeOp, node.emit(DequantizeOp, node.materialize(q), *given), perm=[0, 2, 1])
 

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
+from ..dialects.standin import stand_in
 from ..dialects.weights import map_file
 from .problems import ModelFileError
 from .wire import WireError, without_weights
@@ -115,13 +116,18 @@ def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
                 yield from _names(inner)
 
 
-def to_array(tensor: TensorProto, folder: Path | None) -> Array:
-    """The value of an initialiser. Raises `ModelFileError`."""
+def to_array(tensor: TensorProto, folder: Path | None, most: int | None = None) -> Array:
+    """The value of an initialiser; of one of more than `most` bytes a stand-in. Raises `ModelFileError`."""
     kind = _RAW.get(tensor.data_type)
     shape = tuple(tensor.dims)
     if any(size < 0 for size in shape):
         raise ModelFileError(f"{tensor.name}: extents are 0 or more (found {list(shape)}); {AGAIN}")
     data = _external(tensor, folder) if tensor.data_location == TensorProto.EXTERNAL else None
+    if most is not None and kind is not None and (nbytes := math.prod(shape) * kind.itemsize) > most:
+        if data is None and not tensor.HasField("raw_data"):
+            return stand_in(kind, shape)
+        if nbytes == len(tensor.raw_data if data is None else data):
+            return stand_in(kind, shape)
     try:
         if data is not None and kind is not None:
             return np.frombuffer(data, kind).reshape(shape)
