@@ -15,8 +15,8 @@ import onnx
 from xdsl.dialects.builtin import NameLoc
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects.graph.constants import NUMPY, ConstantOp, WeightOp
-from ..dialects.graph.host import host_type, is_host
+from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.host import HostOp, host_type, is_host
 from ..dialects.graph.host_model import graphs_of
 from ..dialects.graph.op import GraphOp, element
 from ..runtime.problem import Problem
@@ -46,7 +46,9 @@ class Step:
     outputs: tuple[Place | None, ...]
     """None after a problem, or for an output that the node does not have."""
     ops: tuple[type[GraphOp], ...]
-    """What was made of it."""
+    """What was made of it for the device."""
+    on_host: str
+    """Why the CPU runs it; empty if it does not."""
     problem: Problem | None
     blocked: bool
     """What it reads is not made."""
@@ -97,9 +99,11 @@ class Survey:
         if place is None:
             return
         block = node.builder.block
-        ops = tuple(type(op) for op in _since(last, block.first_op, node.name) if isinstance(op, GraphOp))
+        made = list(_since(last, block.first_op, node.name))
+        ops = tuple(type(op) for op in made if isinstance(op, GraphOp))
+        on_host = next((op.host_nodes()[0].reason for op in made if isinstance(op, HostOp)), "")
         places = [tuple(None if value is None else _place(value) for value in row) for row in (node.inputs, outputs)]
-        step = Step(node.name, places[0], places[1], ops, problem, blocked)
+        step = Step(node.name, places[0], places[1], ops, on_host, problem, blocked)
         self.steps.setdefault(place, []).append(step)
 
 
@@ -108,8 +112,7 @@ def _since(last: Operation | None, first: Operation | None, name: str) -> Iterat
     op = first if last is None else last.next_op
     while op is not None:
         if isinstance(op.location, NameLoc) and op.location.desc.data == name:
-            if not isinstance(op, ConstantOp | WeightOp):
-                yield op
+            yield op
         op = op.next_op
 
 
