@@ -2,8 +2,8 @@
 
 Every node is in one class:
 
-native       one op of the graph dialect, which has a kernel, or no work at all
-decomposed   several ops, or one that is made of others
+native       one op of the graph dialect that a kernel does, with views and casts around it, or no work at all
+decomposed   several such ops
 known        computed when the model is imported, or never needed
 host         the CPU runs it, with the reason
 unsupported  neither does; with the reason, and what would help
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import GraphOp
 from ..frontend.survey import Step, Survey
 from ..passes.location import node_names
@@ -36,8 +37,11 @@ from .work import macs
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
+Parts = Mapping[str, Sequence[type[GraphOp]]]
+"""The primitives that an ONNX node became, by its name."""
 CLASSES = ("native", "decomposed", "known", "host", "unsupported")
 HOLDERS = ("If", "Loop", "Scan")
+UNREACHED = "nodes are looked at when"
 _MOST_LINES = 20
 
 
@@ -74,6 +78,8 @@ class Assessment:
     outputs: Sequence[Tensor] = ()
     nbytes: int | None = None
     """Of the device's memory: weights, inputs, outputs and what is between; None if it does not compile."""
+    returned: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Outputs that the CPU returns as they are, and why."""
 
     @property
     def exit_code(self) -> int:
@@ -85,7 +91,7 @@ class Assessment:
 class _Parts:
     """What composites are made of, by ONNX node; it looks at the module when `decompose` is done."""
 
-    of: dict[str, dict[str, None]] = field(default_factory=lambda: defaultdict[str, dict[str, None]](dict))
+    of: dict[str, list[type[GraphOp]]] = field(default_factory=lambda: defaultdict[str, list[type[GraphOp]]](list))
 
     def after(self, this: ModulePass, module: ModuleOp) -> None:
         if this.name != "decompose":
@@ -93,7 +99,7 @@ class _Parts:
         for op in module.walk():
             if isinstance(op, GraphOp):
                 for name in node_names(op.location):
-                    self.of[name][op.name.removeprefix("graph.")] = None
+                    self.of[name].append(type(op))
 
 
 def assess(
@@ -125,15 +131,21 @@ def assess(
     nodes = _findings(survey, parts.of, artifact, problems)
     if artifact is None:
         return Assessment(chip, nodes, problems)
-    inputs, outputs = ([artifact.tensors[n] for n in row] for row in (artifact.plans[0].inputs, artifact.plans[0].outputs))
-    return Assessment(chip, nodes, (), inputs, outputs, artifact.nbytes)
+    inputs, outputs = (
+        [artifact.tensors[n] for n in row] for row in (artifact.plans[0].inputs, artifact.plans[0].outputs)
+    )
+    names = {name for steps in survey.steps.values() for name in (step.name for step in steps)}
+    returned = {name: reason for name, reason in _host_reasons(artifact).items() if name not in names}
+    return Assessment(chip, nodes, (), inputs, outputs, artifact.nbytes, returned)
+
+
+def _host_reasons(artifact: Artifact) -> dict[str, str]:
+    return {node.name: node.reason for part in artifact.host for node in part.nodes}
 
 
 # nodes ----------------------------------------------------------------------------------------------------------------
-def _findings(
-    survey: Survey, parts: Mapping[str, Mapping[str, None]], artifact: Artifact | None, problems: Sequence[Problem]
-) -> list[Finding]:
-    reasons = None if artifact is None else {n.name: n.reason for part in artifact.host for n in part.nodes}
+def _findings(survey: Survey, parts: Parts, artifact: Artifact | None, problems: Sequence[Problem]) -> list[Finding]:
+    reasons = None if artifact is None else _host_reasons(artifact)
     told = {problem.where: problem for problem in problems}
     found = list[Finding]()
     for place, (proto, outer) in enumerate(survey.nodes):
@@ -167,7 +179,7 @@ def _of_holder(
 def _judged(
     finding: Finding,
     steps: Sequence[Step],
-    parts: Mapping[str, Mapping[str, None]],
+    parts: Parts,
     reasons: Mapping[str, str] | None,
     told: Mapping[str, Problem],
 ) -> Finding | None:
@@ -192,24 +204,27 @@ def _judged(
     return _on_device(finding, steps, parts)
 
 
-def _on_device(finding: Finding, steps: Sequence[Step], parts: Mapping[str, Mapping[str, None]]) -> Finding:
+def _on_device(finding: Finding, steps: Sequence[Step], parts: Parts) -> Finding:
     """Native or decomposed."""
-    ops = dict.fromkeys(op for step in steps for op in step.ops)
-    composite = any(op.structure() == "decompose" for op in ops)
-    into = tuple(op.name.removeprefix("graph.") for op in ops)
-    if composite and (made := [name for step in steps for name in parts.get(step.name, ())]):
-        into = tuple(dict.fromkeys(made))
+    made = [_ops(step, parts) for step in steps]
+    into = tuple(dict.fromkeys(op.name.removeprefix("graph.") for ops in made for op in ops))
     if finding.operator in HOLDERS:
         return replace(finding, kind="decomposed", into=(*into, "the nodes of its graph"))
-    several = composite or any(len(step.ops) > 1 for step in steps)
+    several = any(sum(op is not CastOp and op.structure() != "view" for op in ops) > 1 for ops in made)
     return replace(finding, kind="decomposed" if several else "native", into=into)
+
+
+def _ops(step: Step, parts: Parts) -> Sequence[type[GraphOp]]:
+    """The ops of a step; in place of one that is made of others, these."""
+    composite = any(op.structure() == "decompose" for op in step.ops)
+    return parts.get(step.name, step.ops) if composite else step.ops
 
 
 def _unreached(finding: Finding, holder: Finding | None, problems: Sequence[Problem]) -> Finding:
     """A node that no import came to: there is a problem with the model as a whole."""
     assert problems, f"{finding.name} was not imported"
     first = problems[0]
-    return replace(finding, kind="unsupported", why=f"nodes are looked at when {first.where} is right", help=first.remedy)
+    return replace(finding, kind="unsupported", why=f"{UNREACHED} {first.where} is right", help=first.remedy)
 
 
 def _measured(finding: Finding, proto: "NodeProto", steps: Sequence[Step]) -> Finding:
@@ -260,6 +275,7 @@ def _data(found: Assessment) -> dict[str, Any]:
         "nodes": [asdict(node) for node in found.nodes],
         "inputs": [_tensor_data(tensor) for tensor in found.inputs],
         "outputs": [_tensor_data(tensor) for tensor in found.outputs],
+        "returned": dict(found.returned),
         "memory": {"bytes": found.nbytes, "of": found.target.gm_bytes},
         "problems": [problem.to_dict() for problem in found.problems],
     }
@@ -289,6 +305,7 @@ def _text(path: Path, found: Assessment) -> str:
         parts += ["", table(("", "name", "type", "shape"), rows)]
     for kind, title in (("host", "on the CPU"), ("unsupported", "not supported")):
         lines = [_line(node) for node in found.nodes if node.kind == kind and not _follows(node)]
+        lines += [f"  output {name}: {why}" for name, why in found.returned.items() if kind == "host"]
         parts += ["", f"{title}:", *_first(lines)] if lines else []
     if found.problems:
         parts += ["", f"{plural(len(found.problems), 'problem')}:", *_first([f"  {p}" for p in found.problems])]
@@ -331,8 +348,8 @@ def _operator_table(found: Assessment) -> str:
 
 
 def _follows(node: Finding) -> bool:
-    """Whether its reason is only that of the node around it."""
-    return bool(node.inside) and node.why.startswith(f"it is part of {node.inside}")
+    """Whether its reason is only that of the node around it, or of the model as a whole."""
+    return node.why.startswith((f"it is part of {node.inside}" if node.inside else UNREACHED, UNREACHED))
 
 
 def _line(node: Finding) -> str:

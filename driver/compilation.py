@@ -113,8 +113,8 @@ def start(
     """The model as a module of the graph dialect; a module, or IR text (a path to `.mlir`), where it stands.
 
     `weights` is the file with the arrays that IR text names; `constants` binds inputs of an ONNX model; without `host`,
-    nothing is left to the CPU; the nodes that `leave` names are, each with a reason; with a `survey`, weights of an ONNX
-    model are stand-ins.
+    nothing is left to the CPU; the nodes that `leave` names are, each with a reason; with a `survey`, the weights of an
+    ONNX model are stand-ins.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -37,15 +37,13 @@ def _convolution(weight: int) -> Rule:
     return lambda attributes, inputs, outputs: prod(_at(outputs, 0)) * prod(_at(inputs, weight)[1:])
 
 
-
-
 def _transposed(attributes: Mapping[str, Any], inputs: Shapes, outputs: Shapes) -> int:
     """Each element of the operand goes through the filters of its channel."""
     return prod(_at(inputs, 0)) * prod(_at(inputs, 1)[1:])
 
 
 def _product(attributes: Mapping[str, Any], inputs: Shapes, outputs: Shapes) -> int:
-    a = _at(inputs, 0)
+    a = list(_at(inputs, 0))
     depth = a[-2] if attributes.get("transA", 0) and len(a) > 1 else a[-1]
     return prod(_at(outputs, 0)) * depth
 
@@ -71,8 +69,8 @@ def _attention(past: int) -> Rule:
     """Queries with keys, and weights with values; keys of the past count as well."""
 
     def rule(attributes: Mapping[str, Any], inputs: Shapes, outputs: Shapes) -> int:
-        query, key = _at(inputs, 0), _at(inputs, 1)
-        keys = key[-2] + (_at(inputs, past)[-2] if len(inputs) > past and inputs[past] is not None else 0)
+        query, key = _at(inputs, 0), list(_at(inputs, 1))
+        keys = key[-2] + (list(_at(inputs, past))[-2] if len(inputs) > past and inputs[past] is not None else 0)
         return keys * (prod(query) + prod(_at(outputs, 0)))
 
     return rule

@@ -77,7 +77,11 @@ def _result_types(
 ) -> list[tuple["np.dtype[Any] | None", list[int]]]:
     """Type and shape (-1: unknown) of each output, as ONNX infers them."""
     given = {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
-    known = [onnx.numpy_helper.from_array(value, name) for name, value in given.items() if 0 < value.size <= SMALL and not isinstance(value, StandIn)]
+    known = [
+        onnx.numpy_helper.from_array(value, name)
+        for name, value in given.items()
+        if 0 < value.size <= SMALL and not isinstance(value, StandIn)
+    ]
     infos = [
         onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         for name, value in given.items()

@@ -31,7 +31,7 @@ def unpacked(packed: Array, bits: int) -> Array:
 
 def block_weights(q: Array, scales: Array, zeros: Array | float) -> Array:
     """(q − zero)·scale in f32, rounded to the type of the scales."""
-    known = (q.astype(np.float32) - np.asarray(zeros, np.float32)) * scales.astype(np.float32)
+    known = (q.astype(np.float32) - np.asanyarray(zeros, np.float32)) * scales.astype(np.float32)
     return known.astype(scales.dtype)
 
 
@@ -153,7 +153,7 @@ def _lstm_weights(node: Node, index: int, parameters: int) -> Value:
     directions, _, rows = size_of(q)
     size = [directions, 1, rows if np.prod(size_of(scale)) == directions * rows else 1]
     if all(isinstance(value, np.ndarray) for value in (q, scale, zero)):
-        known = [np.asarray(value) for value in (q, scale, zero)]
+        known = [np.asanyarray(value) for value in (q, scale, zero)]
         wide = block_weights(known[0], known[1].reshape(size), known[2].reshape(size))
         return in_order(wide.transpose(0, 2, 1))
     given = [node.emit(ReshapeOp, node.materialize(value), shape=size) for value in (scale, zero)]

@@ -227,9 +227,7 @@ def _matmul_with(
         value = rewriter.insert(scaled).results[0]
     operands = [matmul.a, value]
     if np.any(bias) or matmul.bias is not None:
-        operands.append(
-            rewriter.insert(constant(in_order(bias.astype(np.float32)), rewriter.ctx.weights)).results[0]
-        )
+        operands.append(rewriter.insert(constant(in_order(bias.astype(np.float32)), rewriter.ctx.weights)).results[0])
     return rewriter.insert(MatMulOp.build_op(operands, matmul.properties, element(at.results[0]))).results[0]
 
 
