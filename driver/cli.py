@@ -182,9 +182,9 @@ def _add_targets(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
 
 
 _COMMANDS = {
-    "assess": _add_assess,
     "compile": _add_compile,
     "run": _add_run,
+    "assess": _add_assess,
     "check": _add_check,
     "compare": _add_compare,
     "extract": _add_extract,
