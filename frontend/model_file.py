@@ -123,11 +123,8 @@ def to_array(tensor: TensorProto, folder: Path | None, most: int | None = None) 
     if any(size < 0 for size in shape):
         raise ModelFileError(f"{tensor.name}: extents are 0 or more (found {list(shape)}); {AGAIN}")
     data = _external(tensor, folder) if tensor.data_location == TensorProto.EXTERNAL else None
-    if most is not None and kind is not None and (nbytes := math.prod(shape) * kind.itemsize) > most:
-        if data is None and not tensor.HasField("raw_data"):
-            return stand_in(kind, shape)
-        if nbytes == len(tensor.raw_data if data is None else data):
-            return stand_in(kind, shape)
+    if most is not None and (found := _stand_in(tensor, shape, data, most)) is not None:
+        return found
     try:
         if data is not None and kind is not None:
             return np.frombuffer(data, kind).reshape(shape)
@@ -141,6 +138,23 @@ def to_array(tensor: TensorProto, folder: Path | None, most: int | None = None) 
             f"{tensor.name}: the data fits the shape {list(shape)} and its type (found {error}); {AGAIN}"
         ) from None
 
+
+def _stand_in(tensor: TensorProto, shape: tuple[int, ...], data: memoryview | None, most: int) -> Array | None:
+    """In place of an initialiser of more than `most` bytes; None for a smaller one, and for one that is broken."""
+    if tensor.data_type in (TensorProto.UNDEFINED, TensorProto.STRING):
+        return None
+    try:
+        kind = _RAW.get(tensor.data_type) or onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except KeyError:
+        return None
+    bits = next((bits for bits, names in _NARROW.items() if kind.name in names), 8 * kind.itemsize)
+    nbytes = -(-math.prod(shape) * bits // 8)
+    raw = tensor.raw_data if data is None and tensor.HasField("raw_data") else data
+    return stand_in(kind, shape) if nbytes > most and (raw is None or len(raw) == nbytes) else None
+
+
+_NARROW: Mapping[int, tuple[str, ...]] = {2: ("int2", "uint2"), 4: ("int4", "uint4", "float4_e2m1fn")}
+"""Types of which a byte has several, by their bits."""
 
 AGAIN = "fetch or export the model again"
 

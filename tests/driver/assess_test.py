@@ -282,6 +282,32 @@ def test_large_weights_are_not_in_the_store() -> None:
     assert values.nbytes > LARGEST >= small.nbytes
 
 
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT8, TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_large_weights_of_narrow_types(kind: int) -> None:
+    bits = 4 if kind == TensorProto.INT4 else 8 if kind == TensorProto.UINT8 else 16
+    packed = np.random.default_rng(0).integers(0, 60, 512 * 512 * bits // 8, np.uint8).tobytes()
+    weight = TensorProto(name="q", data_type=kind, dims=[512, 512], raw_data=packed)
+    scale = "DequantizeLinear(q, s)" if bits < 16 else "Cast<to = 1>(q)"
+    model = model_of(
+        f"w = {scale} y = MatMul(x, w)", "float[2,512] x", "float[2,512] y", 21, s=np.array(0.5, np.float32)
+    )
+    model.graph.initializer.append(weight)
+    said = agree(model)
+    assert said is not None
+    assert [node.kind for node in said.nodes][1] == "native"
+    survey = Survey()
+    import_onnx(model, survey=survey)
+    assert all(step.inputs[0] is not None for steps in survey.steps.values() for step in steps)
+
+
+def test_a_large_weight_that_is_too_short_is_refused() -> None:
+    model = model_of("y = MatMul(x, w)", "float[2,512] x", "float[2,512] y")
+    model.graph.initializer.append(TensorProto(name="w", data_type=1, dims=[512, 512], raw_data=bytes(512 * 512)))
+    said = agree(model)
+    assert said is not None
+    assert [problem.kind.value for problem in said.problems] == ["E-file"]
+
+
 FUNCTIONS: Sequence[Callable[[Any], Any]] = [
     lambda a: a * 2.5,
     lambda a: 3 + a,
