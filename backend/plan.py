@@ -20,6 +20,7 @@ from ..dialects.graph.host import DownloadOp, HostOp, UploadOp, host_type, is_ho
 from ..dialects.graph.op import dtype_name, shape
 from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ReshapeOp
+from ..dialects.standin import StandIn
 from ..dialects.weights import Array, WeightStore
 from ..runtime.artifact import Artifact
 from ..runtime.cpu import HOST, HostPart
@@ -110,7 +111,8 @@ class _Planner:
             return
         dtype = dtype_name(op.result)
         values = array.astype(np.uint8) if dtype == "b8" else array
-        self.add(op.result, Storage(name, "weight", dtype, tuple(array.shape), value=np.ascontiguousarray(values)))
+        value = values if isinstance(values, StandIn) else np.ascontiguousarray(values)
+        self.add(op.result, Storage(name, "weight", dtype, tuple(array.shape), value=value))
 
     def call(self, op: Call) -> None:
         step = len(self.calls)

@@ -61,7 +61,7 @@ def _command(commands: "argparse._SubParsersAction[Parser]", name: str, run: str
     return parser
 
 
-def _compile_options(parser: Parser) -> None:
+def _compile_options(parser: Parser, weights: bool = True) -> None:
     add = parser.add_argument
     add("--target", default="edge", metavar="NAME", help="a shipped target or a .toml file (default: edge)")
     add("--no-host", dest="host", action="store_false", help="refuse what the device does not run; name all of it")
@@ -70,7 +70,8 @@ def _compile_options(parser: Parser) -> None:
     add("--const", action="append", default=[], type=parse_const, metavar="INPUT=VALUE", help=about)
     add("--precision", default="fp16", choices=("fp16", "bf16", "fp32"), help="of float edges (default: fp16)")
     add("--cores", type=int, metavar="N", help="use fewer cores than the target has")
-    add("--weights", type=Path, metavar="FILE", help="of an .mlir model: the .safetensors file with its weights")
+    if weights:
+        add("--weights", type=Path, metavar="FILE", help="of an .mlir model: the .safetensors file with its weights")
 
 
 def _input_options(parser: Parser) -> None:
@@ -90,6 +91,13 @@ def _add_compile(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
     parser.add_argument("--keep-ir", action="store_true", help="store the IR of each stage in the file")
     parser.add_argument("--verify-each", action="store_true", help="check the IR after every pass")
     parser.add_argument("--dump-dir", type=Path, metavar="DIR", help="write the IR after every pass here")
+
+
+def _add_assess(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
+    about = "Says of every node whether the device runs it, the CPU, or neither, and why. Weights are not read."
+    parser = _command(commands, "assess", "assess:assess_model", about)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file")
+    _compile_options(parser, weights=False)
 
 
 def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
@@ -176,6 +184,7 @@ def _add_targets(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
 _COMMANDS = {
     "compile": _add_compile,
     "run": _add_run,
+    "assess": _add_assess,
     "check": _add_check,
     "compare": _add_compare,
     "extract": _add_extract,

@@ -35,7 +35,7 @@ _MOST_NODES = 12
 def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     """Writes the artifact of a model."""
     start = time.process_time()
-    _need_file(args.model)
+    need_file(args.model)
     output: Path = args.output or args.model.with_suffix(".stw")
     _check_replaceable(output)
     if output.exists() and args.model.exists() and output.samefile(args.model):
@@ -80,7 +80,8 @@ def _next_commands(path: Path) -> str:
     return f"stepwell run {quote(str(path))} --random 0   or   stepwell inspect {quote(str(path))}"
 
 
-def _need_file(model: Path) -> None:
+def need_file(model: Path) -> None:
+    """Raises `CommandError` for what is no file."""
     if not model.is_file():
         found = "a folder" if model.is_dir() else "no such file"
         rule = f"{model}: is a file (found {found}); name an .onnx model or IR text (.mlir)"
@@ -91,7 +92,7 @@ def compile_onnx(
     model: Path, args: argparse.Namespace, progress: Progress, settings: "Settings | None" = None, keep_ir: bool = False
 ) -> Artifact:
     """The artifact of an ONNX file, by the options of a command. Raises `CommandError` and the compiler's errors."""
-    _need_file(model)
+    need_file(model)
     if model.suffix == ".stw":
         raise CommandError(f"{model}: is a model (found one that is compiled already); name the .onnx model")
     with progress.step(f"compiling {model.name} for {args.target}"):

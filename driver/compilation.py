@@ -24,6 +24,7 @@ from ..frontend.bound import bind
 from ..frontend.model_file import read_model
 from ..frontend.onnx import import_onnx
 from ..frontend.problems import ImportProblems
+from ..frontend.survey import Survey
 from ..passes.context import CompileContext
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
@@ -110,11 +111,13 @@ def start(
     weights: str | Path | None = None,
     host: bool = True,
     leave: Mapping[str, str] | None = None,
+    survey: Survey | None = None,
 ) -> Compilation:
     """The model as a module of the graph dialect; a module, or IR text (a path to `.mlir`), where it stands.
 
     `weights` is the file with the arrays that IR text names; `constants` binds inputs of an ONNX model; without `host`,
-    nothing is left to the CPU; the nodes that `leave` names are, each with a reason.
+    nothing is left to the CPU; the nodes that `leave` names are, each with a reason; with a `survey`, the weights of an
+    ONNX model are stand-ins.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -135,7 +138,7 @@ def start(
     else:
         if weights is not None:
             raise CommandError(f"weights: are of IR text, an ONNX model has its own (found {weights}); leave them out")
-        given = _Given(_whole(shapes or {}), read_constants(constants or {}), host, leave or {})
+        given = _Given(_whole(shapes or {}), read_constants(constants or {}), host, leave or {}, survey)
         work = _imported(model, given, place)
         _check_inputs(work, chip)
     work.ctx.target = chip
@@ -170,12 +173,13 @@ class _Given:
     constants: Mapping[str, Constant]
     host: bool
     leave: Mapping[str, str]
+    survey: Survey | None = None
 
     def arguments(self, folder: Path | None) -> dict[str, Any]:
         """For `import_onnx`."""
         constants = {name: constant.value for name, constant in self.constants.items()}
         given = {"shapes": self.shapes, "constants": constants, "host": self.host, "leave": self.leave}
-        return {**given, "folder": folder}
+        return {**given, "folder": folder, "survey": self.survey}
 
     def options(self) -> list[str]:
         """The same on the command line."""
@@ -207,7 +211,7 @@ def _imported(model: "str | Path | bytes | ModelProto", given: "_Given", target:
 def _all_problems(error: ImportProblems, proto: "ModelProto", arguments: Mapping[str, Any]) -> ImportProblems:
     """The problems of a model without the CPU; with it, an import also sees what hangs on the nodes that have one."""
     try:
-        everything: dict[str, Any] = {**arguments, "host": True}
+        everything: dict[str, Any] = {**arguments, "host": True, "survey": arguments["survey"] and Survey()}
         module, _ = import_onnx(proto, **everything)
     except ImportProblems:
         return error

@@ -1,5 +1,5 @@
-"""Generates the pages of docs/ that the code already knows: the instruction set, the passes, the operators,
-the errors.
+"""Generates the pages of docs/ that the code already knows: the instruction set, the passes, the operators
+of the graph dialect and of ONNX, the errors.
 
     python -m stepwell.driver.docs            write them
     python -m stepwell.driver.docs --check    fail if one is stale
@@ -19,6 +19,7 @@ from ..runtime import isa
 from ..runtime.numerics.functions import CODES, FUNCTIONS
 from . import pipeline
 from .error_page import errors_page
+from .supported_page import supported_page
 
 if TYPE_CHECKING:
     from ..dialects.graph.op import GraphOp, Onnx
@@ -242,6 +243,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "passes.md": passes_page,
     "ops.md": ops_page,
     "errors.md": errors_page,
+    "supported-ops.md": supported_page,
 }
 
 

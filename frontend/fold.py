@@ -14,6 +14,7 @@ from onnx.shape_inference import infer_shapes
 
 from ..dialects.graph.op import SizeError
 from ..dialects.graph.views import sliced
+from ..dialects.standin import StandIn, stand_in
 from .model_file import Array, to_array
 
 Attributes = Mapping[str, Any]
@@ -46,13 +47,41 @@ def fold(
         _check_size(node, inputs, opset)
     rule = RULES.get(node.op_type) if own else None
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
+    if found is None and any(isinstance(value, StandIn) for value in inputs):
+        found = _by_shapes(node, inputs, opset)
+        if found is not None:
+            return found
     return _by_reference(node, inputs, opset) if found is None else [found]
 
 
 def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> None:
     """Raises `InferError` for a result that is not only large, but larger than what it is made of."""
+    most = max(MOST_BYTES, MOST_GROWTH * sum(value.nbytes for value in inputs if value is not None))
+    for kind, dims in _result_types(node, inputs, opset):
+        width = kind.itemsize if kind else 8
+        dims = [max(size, 0) for size in dims]
+        if math.prod(dims) * width > most:
+            raise SizeError(f"a constant has at most {most:,} bytes (found {math.prod(dims) * width:,} for {dims})")
+
+
+def _by_shapes(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
+    """Stand-ins for the outputs, as far as ONNX tells their types and shapes."""
+    found = _result_types(node, inputs, opset)
+    if len(found) != len(node.output) or any(kind is None or -1 in dims for kind, dims in found):
+        return None
+    return [stand_in(kind, dims) for kind, dims in found if kind is not None]
+
+
+def _result_types(
+    node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int
+) -> list[tuple["np.dtype[Any] | None", list[int]]]:
+    """Type and shape (-1: unknown) of each output, as ONNX infers them."""
     given = {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
-    known = [onnx.numpy_helper.from_array(value, name) for name, value in given.items() if 0 < value.size <= SMALL]
+    known = [
+        onnx.numpy_helper.from_array(value, name)
+        for name, value in given.items()
+        if 0 < value.size <= SMALL and not isinstance(value, StandIn)
+    ]
     infos = [
         onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         for name, value in given.items()
@@ -62,13 +91,13 @@ def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int
     ]
     graph = onnx.helper.make_graph([node], "one", infos, outputs, known)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(node.domain, opset)])
-    most = max(MOST_BYTES, MOST_GROWTH * sum(value.nbytes for value in given.values()))
+    found = list[tuple["np.dtype[Any] | None", list[int]]]()
     for info in infer_shapes(model, data_prop=True).graph.output:
         kind = info.type.tensor_type
-        dims = [dim.dim_value for dim in kind.shape.dim]
-        width = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type).itemsize if kind.elem_type else 8
-        if math.prod(dims) * width > most:
-            raise SizeError(f"a constant has at most {most:,} bytes (found {math.prod(dims) * width:,} for {dims})")
+        known = kind.HasField("shape")
+        dims = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim] if known else [-1]
+        found.append((onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type) if kind.elem_type else None, dims))
+    return found
 
 
 def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
@@ -167,7 +196,7 @@ def _known(inputs: Sequence[Array | None]) -> list[Array]:
 
 def _numpy(function: Callable[..., Any]) -> Fold:
     """A node that is one call on its inputs."""
-    return lambda attributes, inputs, opset: np.asarray(function(*_known(inputs)))
+    return lambda attributes, inputs, opset: np.asanyarray(function(*_known(inputs)))
 
 
 RULES: Mapping[str, Fold] = {

@@ -15,10 +15,11 @@ from ..dialects.graph.constants import ELEMENTS, NUMPY
 from ..dialects.graph.host import DownloadOp, HostOp, HostValueType, UploadOp, host_type, is_host
 from ..dialects.graph.host_model import captured, graphs_of, value_info
 from ..dialects.graph.op import InferError, element, i32
+from ..dialects.standin import StandIn
 from ..runtime.cpu import HostError, HostNode, HostType, compiled
 from .builder import GraphBuilder
 from .model_file import Array
-from .node import Node, Value
+from .node import AI_ONNX, Node, Value
 
 MOST_RESIDUE = 1 << 14
 """Elements of a result that are few enough to stay on the CPU, where the operands are."""
@@ -33,6 +34,8 @@ class Hosting:
         self._uploads: dict[SSAValue, SSAValue] = {}
         self._downloads: dict[tuple[SSAValue, str], SSAValue] = {}
         self._types: Mapping[str, int] | None = None
+        versions = [entry.version for entry in model.opset_import if entry.domain in ("", AI_ONNX)]
+        self._has_constant_of_shape = max(versions, default=0) >= 9
 
     # transfers --------------------------------------------------------------------------------------------------------
     def on_device(self, value: SSAValue) -> SSAValue:
@@ -121,11 +124,24 @@ class Hosting:
     ) -> onnx.ModelProto:
         graph = onnx.GraphProto(name=proto.name or proto.op_type, node=[proto])
         graph.input.extend(value_info(name, kind) for name, kind in kinds.items())
-        graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in known.items())
+        for name, array in known.items():
+            if isinstance(array, StandIn) and self._has_constant_of_shape:
+                _add_stand_in(graph, name, array)
+            else:
+                graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
         return onnx.ModelProto(
             graph=graph, opset_import=self._model.opset_import, ir_version=max(self._model.ir_version, 4)
         )
+
+
+def _add_stand_in(graph: onnx.GraphProto, name: str, array: StandIn) -> None:
+    """A value that the part makes itself, since only its type counts."""
+    size, value = np.array(array.shape, np.int64), np.zeros(1, array.dtype)
+    graph.initializer.append(onnx.numpy_helper.from_array(size, f"{name}:shape"))
+    attribute = onnx.numpy_helper.from_array(value, "value")
+    made = onnx.helper.make_node("ConstantOfShape", [f"{name}:shape"], [name], value=attribute)
+    graph.node.insert(0, made)
 
 
 def _known_if_empty(value: SSAValue) -> Value:

@@ -13,6 +13,7 @@ from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import InferError, element, f32
 from ..dialects.graph.quantize import DequantizeOp, DynamicScaleOp, QuantizeOp
 from ..dialects.graph.views import ReshapeOp, TransposeOp, normal_axis
+from ..dialects.standin import in_order
 from .model_file import Array
 from .node import Node, Value, size_of
 from .operators import apply, apply_all
@@ -30,7 +31,7 @@ def unpacked(packed: Array, bits: int) -> Array:
 
 def block_weights(q: Array, scales: Array, zeros: Array | float) -> Array:
     """(q − zero)·scale in f32, rounded to the type of the scales."""
-    known = (q.astype(np.float32) - np.asarray(zeros, np.float32)) * scales.astype(np.float32)
+    known = (q.astype(np.float32) - np.asanyarray(zeros, np.float32)) * scales.astype(np.float32)
     return known.astype(scales.dtype)
 
 
@@ -58,7 +59,7 @@ def matmul_nbits(node: Node) -> Sequence[Value]:
     y = node.emit(
         MatMulOp,
         x,
-        node.materialize(np.ascontiguousarray(known)),
+        node.materialize(in_order(known)),
         trans_b=True,
         element=f32 if bias is not None else element(x),
     )
@@ -152,9 +153,9 @@ def _lstm_weights(node: Node, index: int, parameters: int) -> Value:
     directions, _, rows = size_of(q)
     size = [directions, 1, rows if np.prod(size_of(scale)) == directions * rows else 1]
     if all(isinstance(value, np.ndarray) for value in (q, scale, zero)):
-        known = [np.asarray(value) for value in (q, scale, zero)]
+        known = [np.asanyarray(value) for value in (q, scale, zero)]
         wide = block_weights(known[0], known[1].reshape(size), known[2].reshape(size))
-        return np.ascontiguousarray(wide.transpose(0, 2, 1))
+        return in_order(wide.transpose(0, 2, 1))
     given = [node.emit(ReshapeOp, node.materialize(value), shape=size) for value in (scale, zero)]
     return node.emit(TransposeOp, node.emit(DequantizeOp, node.materialize(q), *given), perm=[0, 2, 1])
 

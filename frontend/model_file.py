@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
+from ..dialects.standin import stand_in
 from ..dialects.weights import map_file
 from .problems import ModelFileError
 from .wire import WireError, without_weights
@@ -115,13 +116,15 @@ def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
                 yield from _names(inner)
 
 
-def to_array(tensor: TensorProto, folder: Path | None) -> Array:
-    """The value of an initialiser. Raises `ModelFileError`."""
+def to_array(tensor: TensorProto, folder: Path | None, most: int | None = None) -> Array:
+    """The value of an initialiser; of one of more than `most` bytes a stand-in. Raises `ModelFileError`."""
     kind = _RAW.get(tensor.data_type)
     shape = tuple(tensor.dims)
     if any(size < 0 for size in shape):
         raise ModelFileError(f"{tensor.name}: extents are 0 or more (found {list(shape)}); {AGAIN}")
     data = _external(tensor, folder) if tensor.data_location == TensorProto.EXTERNAL else None
+    if most is not None and (found := _stand_in(tensor, shape, data, most)) is not None:
+        return found
     try:
         if data is not None and kind is not None:
             return np.frombuffer(data, kind).reshape(shape)
@@ -135,6 +138,23 @@ def to_array(tensor: TensorProto, folder: Path | None) -> Array:
             f"{tensor.name}: the data fits the shape {list(shape)} and its type (found {error}); {AGAIN}"
         ) from None
 
+
+def _stand_in(tensor: TensorProto, shape: tuple[int, ...], data: memoryview | None, most: int) -> Array | None:
+    """In place of an initialiser of more than `most` bytes; None for a smaller one, and for one that is broken."""
+    if tensor.data_type in (TensorProto.UNDEFINED, TensorProto.STRING):
+        return None
+    try:
+        kind = _RAW.get(tensor.data_type) or onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except KeyError:
+        return None
+    bits = next((bits for bits, names in _NARROW.items() if kind.name in names), 8 * kind.itemsize)
+    nbytes = -(-math.prod(shape) * bits // 8)
+    raw = tensor.raw_data if data is None and tensor.HasField("raw_data") else data
+    return stand_in(kind, shape) if nbytes > most and (raw is None or len(raw) == nbytes) else None
+
+
+_NARROW: Mapping[int, tuple[str, ...]] = {2: ("int2", "uint2"), 4: ("int4", "uint4", "float4_e2m1fn")}
+"""Types of which a byte has several, by their bits."""
 
 AGAIN = "fetch or export the model again"
 

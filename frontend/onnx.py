@@ -45,6 +45,7 @@ from .schema import check_node
 from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
 from .structure import file_problems, in_order
+from .survey import Survey
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
@@ -85,18 +86,22 @@ def import_onnx(
     host: bool = False,
     leave: Mapping[str, str] | None = None,
     values: "dict[str, Value | None] | None" = None,
+    survey: Survey | None = None,
 ) -> tuple[ModuleOp, WeightStore]:
     """A module with one function `@main`, and the weights. Raises `ModelFileError` or `ImportProblems`.
 
     `shapes` gives the extents of the inputs that the model leaves open, `folder` the place of the external data of a
     model that is no path, `constants` the inputs that become constants. With `host`, nodes that the device does not run
     are left to the CPU; so are those that `leave` names, each with a reason. `values` receives what each value of the
-    graph became, also when problems are raised: an array if it is known, None behind a problem.
+    graph became, also when problems are raised: an array if it is known, None behind a problem. With a `survey`, large
+    weights are not read, and stand-ins take their place.
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
     if model.functions:
         model = inline_local_functions(model)
+    if survey is not None:
+        survey.begin(model.graph)
     known, unbound = bind(model.graph, constants or {}, shapes or {})
     inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
     nodes, cycles = in_order(model.graph.node)
@@ -104,6 +109,7 @@ def import_onnx(
     if problems:
         raise ImportProblems(problems)
     run = _Import(model, folder, Hosting(model) if host else None, leave or {}, {} if values is None else values)
+    run.survey = survey
     run.add_known(known)
     for item in inputs:
         run.add_input(item)
@@ -157,6 +163,7 @@ class _Import:
         self._hosting = hosting
         self._leave = leave
         self.problems: list[Problem] = []
+        self.survey: Survey | None = None
         self._folder = folder
         self._opsets = {entry.domain or AI_ONNX: entry.version for entry in model.opset_import}
         self._values = values
@@ -235,7 +242,7 @@ class _Import:
     def _value(self, name: str, user: str) -> Value | None:
         """The value of a name; None after a problem, which is this one or an earlier one."""
         if name not in self._values and name in self._initializers:
-            self._values[name] = to_array(self._initializers[name], self._folder)
+            self._values[name] = to_array(self._initializers[name], self._folder, self.survey and self.survey.largest)
         if name not in self._values:
             self.problems.append(Problem(f"{user}: {DEFINED} (found no {name!r}); {BROKEN}", Kind.FILE, user))
             self._values[name] = None
@@ -252,6 +259,7 @@ class _Import:
         attributes = {a.name: _attribute(a) for a in proto.attribute}
         given = [inputs.get(key) for key in proto.input]
         node = Node(name, proto, attributes, given, opset, self.builder, kinds_in(given, self._tags))
+        last, problem = self.builder.block.last_op, None
         try:
             self._check_outputs(proto, name)
             if broken:
@@ -261,8 +269,10 @@ class _Import:
                 with self.builder.at(name):
                     outputs = self._place(node)
         except InferError as error:
-            self.problems.append(_problem(name, error, proto))
-            self.problems += self._unsupported_inside(proto)
+            problem = _problem(name, error, proto)
+            self.problems += [problem, *self._unsupported_inside(proto)]
+        if self.survey is not None:
+            self.survey.note(node, outputs, last, problem, broken)
         self._values.update(zip(proto.output, outputs, strict=False))
 
     def _place(self, node: Node) -> Sequence[Value | None]:

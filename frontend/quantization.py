@@ -136,8 +136,8 @@ def requantized(
     a, b = scales
     by, zero = node.given(index), node.optional(index + 1)
     if all(isinstance(value, np.ndarray) for value in (a, b, by)):
-        known: list[np.ndarray[Any, Any]] = [np.asarray(value, np.float32) for value in (a, b, by)]
-        factor = node.materialize(np.asarray(known[0] * known[1] / known[2], np.float32))
+        known: list[np.ndarray[Any, Any]] = [np.asanyarray(value, np.float32) for value in (a, b, by)]
+        factor = node.materialize(np.asanyarray(known[0] * known[1] / known[2], np.float32))
     else:
         product = node.emit(MulOp, wide(node, a), wide(node, b), element=f32)
         factor = node.emit(DivOp, product, wide(node, by), element=f32)

@@ -12,6 +12,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import FLOATS, DtypeError, InferError, ShapeError, element, shape
 from ..dialects.graph.views import ReshapeOp, TransposeOp, normal_axis
+from ..dialects.standin import in_order
 from .movement import take
 from .node import Node, Value
 
@@ -58,7 +59,7 @@ def _table(size: int, parts: int, length: int, inverse: bool, onesided: bool) ->
 def _transformed(node: Node, x: SSAValue, table: Array) -> SSAValue:
     """The last two axes, elements and their parts, times the table."""
     *outer, size, parts = shape(x)
-    wide = np.ascontiguousarray(table.reshape(size * parts, math.prod(table.shape[2:])).astype(NUMPY[element(x)]))
+    wide = in_order(table.reshape(size * parts, math.prod(table.shape[2:])).astype(NUMPY[element(x)]))
     x = node.emit(ReshapeOp, x, shape=[*outer, size * parts])
     y = node.emit(MatMulOp, x, node.materialize(wide), element=element(x))
     return node.emit(ReshapeOp, y, shape=[*outer, *table.shape[2:]])

@@ -13,7 +13,7 @@ from ..dialects.graph import OPERATORS
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import GraphOp
 from .context import PassError, compile_context
-from .fold import insert_constant
+from .fold import computed, insert_constant
 from .products import plain_product
 from .rewrite import Pattern, Rewriter, rewrite
 from .values import array_of
@@ -51,7 +51,7 @@ def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
     arrays = [array_of(operand, rewriter.ctx) for operand in op.operands]
     known = [array for array in arrays if array is not None]
     values = (
-        list(op.decompose(rewriter)) if len(known) < len(arrays) else [insert_constant(op.evaluate(*known), rewriter)]
+        list(op.decompose(rewriter)) if len(known) < len(arrays) else [insert_constant(computed(op, known), rewriter)]
     )
     for result, value in zip(op.results, values, strict=True):
         if result.type != value.type:

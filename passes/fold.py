@@ -13,12 +13,13 @@ from xdsl.passes import ModulePass
 
 from ..dialects.graph import OPERATORS
 from ..dialects.graph.arithmetic import DivOp, MulOp, PowOp, SubOp
-from ..dialects.graph.constants import constant, constant_value
+from ..dialects.graph.constants import NUMPY, constant, constant_value
 from ..dialects.graph.elementwise import CastOp, CopyOp, Elementwise
 from ..dialects.graph.emit import Emit
 from ..dialects.graph.op import FLOATS, Array, GraphOp, element, f32, shape
 from ..dialects.graph.properties import ints
 from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp, ViewOp
+from ..dialects.standin import StandIn, in_order, stand_in
 from .context import compile_context
 from .rewrite import Pattern, Rewriter, merge_equal_ops, rewrite
 from .values import producer
@@ -90,15 +91,19 @@ def fold_constant(op: GraphOp, rewriter: Rewriter) -> None:
     size = math.prod(shape(op.results[0])) * known[0].itemsize
     if size > max(LEAST_BYTES, MOST_GROWTH * sum(array.nbytes for array in known)):
         return
-    array = (
-        op.reference(*known) if isinstance(op, ViewOp) else op.evaluate(*known)
-    )  # moving elements needs no arithmetic
-    rewriter.replace_by(op, insert_constant(array, rewriter))
+    rewriter.replace_by(op, insert_constant(computed(op, known), rewriter))
+
+
+def computed(op: GraphOp, known: Sequence[Array]) -> Array:
+    """The result of an op of constants; of stand-ins, another."""
+    if any(isinstance(array, StandIn) for array in known):
+        return stand_in(NUMPY[element(op.results[0])], shape(op.results[0]))
+    return op.reference(*known) if isinstance(op, ViewOp) else op.evaluate(*known)  # moving needs no arithmetic
 
 
 def insert_constant(array: Array, rewriter: Rewriter) -> SSAValue:
     """A constant before the op at hand; its bytes are in the store unless it is small."""
-    return rewriter.insert(constant(np.asarray(array, order="C"), rewriter.ctx.weights)).results[0]
+    return rewriter.insert(constant(in_order(array), rewriter.ctx.weights)).results[0]
 
 
 # identities -----------------------------------------------------------------------------------------------------------

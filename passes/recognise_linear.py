@@ -18,6 +18,7 @@ from ..dialects.graph.emit import Emit
 from ..dialects.graph.norm import BatchNormOp
 from ..dialects.graph.op import FLOATS, Array, GraphOp, element, f32, shape
 from ..dialects.graph.properties import flag, ints, number
+from ..dialects.standin import in_order
 from .context import CompileContext
 from .rewrite import Rewriter
 from .values import array_of, users
@@ -185,7 +186,7 @@ def fold_into_next_conv(conv: ConvOp, rewriter: Rewriter) -> None:
 def _conv_with(conv: ConvOp, at: GraphOp, rewriter: Rewriter, x: SSAValue, weight: Array, bias: Array) -> SSAValue:
     """`conv` with another operand, weight and bias, before `at`."""
     kind = NUMPY[element(conv.weight)]
-    parts = [constant(np.ascontiguousarray(array.astype(kind)), rewriter.ctx.weights) for array in (weight, bias)]
+    parts = [constant(in_order(array.astype(kind)), rewriter.ctx.weights) for array in (weight, bias)]
     rewriter.insert(parts)
     new = ConvOp.build_op([x, *(part.results[0] for part in parts)], conv.properties, element(at.results[0]))
     return rewriter.insert(new).results[0]
@@ -222,13 +223,11 @@ def _matmul_with(
     value = matmul.b
     if b is not None and np.any(scale != 1):
         per_column = scale.reshape(-1, 1) if flag(matmul.properties, "trans_b") and scale.size > 1 else scale
-        scaled = constant(np.ascontiguousarray((b * per_column).astype(b.dtype)), rewriter.ctx.weights)
+        scaled = constant(in_order((b * per_column).astype(b.dtype)), rewriter.ctx.weights)
         value = rewriter.insert(scaled).results[0]
     operands = [matmul.a, value]
     if np.any(bias) or matmul.bias is not None:
-        operands.append(
-            rewriter.insert(constant(np.ascontiguousarray(bias.astype(np.float32)), rewriter.ctx.weights)).results[0]
-        )
+        operands.append(rewriter.insert(constant(in_order(bias.astype(np.float32)), rewriter.ctx.weights)).results[0])
     return rewriter.insert(MatMulOp.build_op(operands, matmul.properties, element(at.results[0]))).results[0]
 
 

@@ -52,7 +52,7 @@ def x(tmp_path: Path) -> Path:
 def test_help_names_every_command(run: Run) -> None:
     code, out, _ = run()
     assert code == 0
-    for command in ("compile", "run", "compare", "extract", "reduce", "inspect", "targets"):
+    for command in ("assess", "compile", "run", "compare", "extract", "reduce", "inspect", "targets"):
         assert f"    {command} " in out
 
 
