@@ -17,6 +17,7 @@ from ..dialects.graph.host_model import captured, graphs_of, value_info
 from ..dialects.graph.op import InferError, element, i32
 from ..runtime.cpu import HostError, HostNode, HostType, compiled
 from .builder import GraphBuilder
+from .corrections import corrected
 from .model_file import Array
 from .node import Node, Value
 
@@ -119,7 +120,9 @@ class Hosting:
     def _one_node(
         self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]
     ) -> onnx.ModelProto:
-        graph = onnx.GraphProto(name=proto.name or proto.op_type, node=[proto])
+        nodes, made = corrected(proto, kinds)
+        known = {**known, **made}
+        graph = onnx.GraphProto(name=proto.name or proto.op_type, node=nodes)
         graph.input.extend(value_info(name, kind) for name, kind in kinds.items())
         graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in known.items())
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)

@@ -6,7 +6,6 @@ Shapes are static from here on. What depends on constants and shapes alone is ev
 left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -33,6 +32,7 @@ from .bound import bind
 from .builder import GraphBuilder
 from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
+from .float8 import DTYPES as FLOATS8
 from .fold import RULES, constant_attribute, fold, shape_of
 from .hosting import MOST_RESIDUE, Hosting
 from .inputs import ELEMENTS, Input, read_inputs
@@ -44,7 +44,7 @@ from .problems import ImportProblems, ModelFileError
 from .schema import check_node
 from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
-from .structure import file_problems, in_order
+from .structure import file_problems, in_order, sorted_inside
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
@@ -71,6 +71,8 @@ CONVERT = "convert the model to float32, or cast the values before this node"
 """What to do about types."""
 
 SMALLER = "take smaller sizes"
+
+BORDER_RULE, CONVERT_OUTPUT = "outputs hold f32, f16, bf16, integers or truth values", "convert the model"
 
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
@@ -101,7 +103,7 @@ def import_onnx(
     inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
     nodes, cycles = in_order(model.graph.node)
     problems = [*(Problem(line, Kind.COMMAND) for line in unbound), *problems]
-    problems += [*file_problems(model), *cycles, *_border_problems(model.graph)]
+    problems += [*file_problems(model), *cycles]
     if problems:
         raise ImportProblems(problems)
     run = _Import(model, folder, Hosting(model) if host else None, leave or {}, {} if values is None else values)
@@ -124,23 +126,6 @@ def supported() -> Mapping[str, str]:
     for domain, extensions in EXTENSIONS.items():
         rows |= {f"{domain}.{name}": "1 …" for name in extensions}
     return dict(sorted(rows.items()))
-
-
-def _border_problems(graph: onnx.GraphProto) -> list[Problem]:
-    """Outputs whose names are not their own."""
-    inputs = {info.name for info in graph.input} - {tensor.name for tensor in graph.initializer}
-    counts = Counter(info.name for info in graph.output)
-    return [
-        Problem(f"{name}: every output has a name of its own (found {count} of this name); rename them", Kind.FILE)
-        for name, count in counts.items()
-        if count > 1
-    ] + [
-        Problem(
-            f"{name}: an output is made by a node (found an input of this name); put an Identity between", Kind.FILE
-        )
-        for name in counts
-        if name in inputs
-    ]
 
 
 class _Import:
@@ -192,10 +177,14 @@ class _Import:
         self._values |= constants
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
-        """The results; integers of the border get their type right before them."""
-        for info in outputs:
+        """The results, one of each name; integers of the border get their type right before them."""
+        for info in {info.name: info for info in outputs}.values():
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
+                continue
+            if isinstance(value, SSAValue) and self._tags.get(value) in FLOATS8:
+                line = f"{info.name}: {BORDER_RULE} (found {self._tags[value]}); {CONVERT_OUTPUT}"
+                self.problems.append(Problem(line, Kind.DTYPE))
                 continue
             with self.builder.at(info.name):
                 held = self._held_output(info.name, value)
@@ -203,8 +192,7 @@ class _Import:
                 self.builder.output(info.name, held)
                 continue
             if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
-                rule = "outputs hold f32, f16, bf16, integers or truth values"
-                line = f"{info.name}: {rule} (found {value.dtype}); convert the model"
+                line = f"{info.name}: {BORDER_RULE} (found {value.dtype}); {CONVERT_OUTPUT}"
                 self.problems.append(Problem(line, Kind.DTYPE))
                 continue
             with self.builder.at(info.name):
@@ -245,6 +233,7 @@ class _Import:
     # nodes --------------------------------------------------------------------------------------------------------
     def add_node(self, proto: onnx.NodeProto) -> None:
         """Evaluates the node, or builds its ops; a problem is noted and its outputs are marked."""
+        proto = sorted_inside(proto)
         name = self._unique(proto)
         inputs = {key: self._value(key, name) for key in proto.input if key}
         outputs: Sequence[Value | None] = [None] * len(proto.output)
@@ -273,6 +262,8 @@ class _Import:
         outputs, failure, inner = self._attempt(node, self._hosting)
         if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
+        if failure is not None and any(kind in FLOATS8 for kind in node.kinds):
+            raise failure  # on the CPU they are no f32
         reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
         names = (*filter(None, node.proto.input), *captured(node.proto))
         try:

@@ -97,7 +97,6 @@ def test_odd_models_compute_what_they_say(name: str, precision: str, target: str
 
 
 REFUSED: dict[str, tuple[Make, str]] = {
-    "an output that is an input": (made("a = Relu(x)", "a x", x=[3, 5]), "x: an output is made by a node"),
     "an unknown extent": (
         lambda: ModelWriter().model({"x": ["n", 4]}, []),
         "x: axis 0 has a static extent .found 'n'.; give shapes=",
