@@ -34,7 +34,7 @@ from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
 from .float8 import DTYPES as FLOATS8
 from .fold import RULES, constant_attribute, fold, shape_of
-from .hosting import MOST_RESIDUE, Hosting
+from .hosting import MOST_RESIDUE, Hosting, element_types
 from .inputs import ELEMENTS, Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
 from .node import AI_ONNX, INT32, Node, Value, size_of
@@ -154,6 +154,8 @@ class _Import:
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
         self._used = _names_used(model.graph)
+        self._model = model
+        self._types: Mapping[str, int] | None = None
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, item: Input) -> None:
@@ -196,7 +198,15 @@ class _Import:
                 self.problems.append(Problem(line, Kind.DTYPE))
                 continue
             with self.builder.at(info.name):
-                self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
+                self.builder.output(info.name, self._at_border(value, self._declared(info)))
+
+    def _declared(self, info: onnx.ValueInfoProto) -> int:
+        """The element type of an output, inferred if the file does not state it."""
+        if info.type.tensor_type.elem_type:
+            return info.type.tensor_type.elem_type
+        if self._types is None:
+            self._types = element_types(self._model)
+        return self._types.get(info.name, 0)
 
     def _held_output(self, name: str, value: Value) -> SSAValue | None:
         """An output that only the CPU holds; each has a value of its own."""
