@@ -63,7 +63,8 @@ def _tensor(value: Any, name: str) -> onnx.TensorProto:
     if isinstance(value, onnx.TensorProto):
         value.name = name
         return value
-    return onnx.numpy_helper.from_array(np.asarray(value, None if isinstance(value, np.ndarray) else np.int64), name)
+    kind = None if isinstance(value, np.ndarray | np.generic) else np.int64
+    return onnx.numpy_helper.from_array(np.asarray(value, kind), name)
 
 
 def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
@@ -90,20 +91,32 @@ OPERATORS = {
     "slices backwards": Report(
         13,
         "float[10] x, float[3,4] z, int64[1] s, int64[1] e, int64[2] s2, int64[2] e2",
-        "a = Slice(x, nine, zero, zero, minus) b = Slice(x, minus, least, zero, minus) c = Slice(x, zero, five, zero, minus)"
+        "a = Slice(x, nine, zero, zero, minus) b = Slice(x, minus, least, zero, minus)"
+        " c = Slice(x, zero, five, zero, minus)"
         " d = Slice(z, three, zero, minus, minus) f = Slice(z, both, floor, axes, two) g = Slice(x, s, e, zero, minus)"
         " h = Slice(z, s2, e2, axes, two) i = Slice(x, minus, far, zero, four)",
         "a b c d f g h i",
         {
-            **{"nine": [9], "zero": [0], "minus": [-1], "least": [LEAST], "five": [5], "three": [3], "both": [-1, -1]},
-            **{"floor": [LEAST, -9], "axes": [0, -1], "two": [-2, -1], "far": [-100], "four": [-4]},
+            "nine": [9],
+            "zero": [0],
+            "minus": [-1],
+            "least": [LEAST],
+            "five": [5],
+            "three": [3],
+            "both": [-1, -1],
+            "floor": [LEAST, -9],
+            "axes": [0, -1],
+            "two": [-2, -1],
+            "far": [-100],
+            "four": [-4],
         },
         [{"s": [7], "e": [2], "s2": [2, 3], "e2": [0, LEAST]}, {"s": [-1], "e": [LEAST], "s2": [9, 9], "e2": [-9, 1]}],
     ),
     "slices backwards to the largest integer are empty": Report(
         13,
         "float[4] x, float[2,3] z, int64[1] e",
-        "a = Slice(x, minus, most, zero, minus) b = Slice(z, minus, most, minus, minus) c = Slice(x, minus, e, zero, minus)",
+        "a = Slice(x, minus, most, zero, minus) b = Slice(z, minus, most, minus, minus)"
+        " c = Slice(x, minus, e, zero, minus)",
         "a b c",
         {"minus": [-1], "most": [MOST], "zero": [0]},
         [{"e": [MOST]}, {"e": [2**31 - 1]}, {"e": [9]}],
@@ -179,7 +192,7 @@ OPERATORS = {
                 "p": [[1], [-1]],
             },
         ],
-    ),  # fmt: skip
+    ),
     "gated units that reset before or after": Report(
         14,
         "float[3,3,2] x, float[1,3,4] h",
@@ -189,8 +202,12 @@ OPERATORS = {
         " j, k = GRU<hidden_size=4, linear_before_reset=1, direction='bidirectional'>(x, w2, r2, bias2)",
         "a b c d e f g i j k",
         {
-            **{"w": normal(1, 12, 2), "r": normal(1, 12, 4, seed=1), "bias": normal(1, 24, seed=2)},
-            **{"w2": normal(2, 12, 2), "r2": normal(2, 12, 4, seed=1), "bias2": normal(2, 24, seed=2)},
+            "w": normal(1, 12, 2),
+            "r": normal(1, 12, 4, seed=1),
+            "bias": normal(1, 24, seed=2),
+            "w2": normal(2, 12, 2),
+            "r2": normal(2, 12, 4, seed=1),
+            "bias2": normal(2, 24, seed=2),
         },
     ),
     "recurrences over sequences of several lengths": Report(
@@ -198,16 +215,16 @@ OPERATORS = {
         "float[4,2,3] x, float[1,2,2] h, int32[2] n",
         "a, b = GRU<hidden_size=2, direction='reverse'>(x, w, r, , n, h)"
         " c, d = RNN<hidden_size=2, direction='reverse'>(x, w1, r1, , n, h)"
-        " e, f, g = LSTM<hidden_size=2, direction='reverse'>(x, w4, r4, , n) i, j = GRU<hidden_size=2>(x, w, r, , n, h)",
+        " e, f, g = LSTM<hidden_size=2, direction='reverse'>(x, w4, r4, , n) i,"
+        " j = GRU<hidden_size=2>(x, w, r, , n, h)",
         "a b c d e f g i j",
         {
-            **{
-                "w": normal(1, 6, 3),
-                "r": normal(1, 6, 2, seed=1),
-                "w1": normal(1, 2, 3),
-                "r1": normal(1, 2, 2, seed=1),
-            },
-            **{"w4": normal(1, 8, 3), "r4": normal(1, 8, 2, seed=1)},
+            "w": normal(1, 6, 3),
+            "r": normal(1, 6, 2, seed=1),
+            "w1": normal(1, 2, 3),
+            "r1": normal(1, 2, 2, seed=1),
+            "w4": normal(1, 8, 3),
+            "r4": normal(1, 8, 2, seed=1),
         },
         [{"n": [2, 4]}, {"n": [4, 1]}],
     ),
@@ -228,8 +245,14 @@ OPERATORS = {
         " e, f, g = BatchNormalization<training_mode=1>(v, s2, o2, m2, q2)",
         "a b c d e f g",
         {
-            **{"s": normal(3), "o": normal(3, seed=1), "m": normal(3, seed=2), "q": abs(normal(3, seed=3)) + 1},
-            **{"s2": normal(2), "o2": normal(2, seed=1), "m2": normal(2, seed=2), "q2": abs(normal(2, seed=3)) + 1},
+            "s": normal(3),
+            "o": normal(3, seed=1),
+            "m": normal(3, seed=2),
+            "q": abs(normal(3, seed=3)) + 1,
+            "s2": normal(2),
+            "o2": normal(2, seed=1),
+            "m2": normal(2, seed=2),
+            "q2": abs(normal(2, seed=3)) + 1,
         },
     ),
     "clips without a bound": Report(
@@ -239,8 +262,10 @@ OPERATORS = {
         " g = Clip(x) h = Clip(x, hi)",
         "a b c d e f g h",
         {
-            **{"two": np.array(2, np.float32), "one": np.array(1, np.float32)},
-            **{"three": np.array(3, np.uint8), "five": np.array(5, np.uint8)},
+            "two": np.array(2, np.float32),
+            "one": np.array(1, np.float32),
+            "three": np.array(3, np.uint8),
+            "five": np.array(5, np.uint8),
         },
         [{"hi": 3, "lo": -0.5, "z": [LEAST, MOST, 0, 2**40]}],
     ),
@@ -258,8 +283,12 @@ OPERATORS = {
         "a = PRelu(x, s) b = PRelu(x, t) c = PRelu(x, u) d = PRelu(x, one) e = PRelu(v, w) f = PRelu(x, full)",
         "a b c d e f",
         {
-            **{"s": normal(4), "t": normal(4, 1, 1), "u": normal(3, 1), "one": normal(1)},
-            **{"w": normal(3), "full": normal(4, 3, 4)},
+            "s": normal(4),
+            "t": normal(4, 1, 1),
+            "u": normal(3, 1),
+            "one": normal(1),
+            "w": normal(3),
+            "full": normal(4, 3, 4),
         },
     ),
     "tensors without axes": Report(
@@ -288,11 +317,12 @@ OPERATORS = {
             ]
         ),
         "a b c d e f h i j",
-    ),  # fmt: skip
+    ),
     "sums over letters": Report(
         12,
         "float[2,3,4] x, float[2,4,2] y, float[3,3] m, float[3,2] n, float[5] v, float[2,2,3] z",
-        "a = Einsum<equation='bij, bjk -> bik'>(x, y) b = Einsum<equation='ii->i'>(m) c = Einsum<equation='ij,jk'>(m, n)"
+        "a = Einsum<equation='bij, bjk -> bik'>(x, y) b = Einsum<equation='ii->i'>(m)"
+        " c = Einsum<equation='ij,jk'>(m, n)"
         " d = Einsum<equation='...ij->...ji'>(x) e = Einsum<equation='i,i->'>(v, v) f = Einsum<equation='ij->j'>(n)"
         " g = Einsum<equation='ba'>(n) h = Einsum<equation='...ij,jk->...ik'>(z, m) i = Einsum<equation='ii'>(m)"
         " j = Einsum<equation='i,j->ij'>(v, v)",
@@ -313,8 +343,12 @@ OPERATORS = {
         " c = GroupNormalization<num_groups=1>(x, one, two)",
         "a b c",
         {
-            **{"s": normal(2), "o": normal(2, seed=1), "t": normal(3), "u": normal(3, seed=1)},
-            **{"one": normal(1), "two": normal(1, seed=1)},
+            "s": normal(2),
+            "o": normal(2, seed=1),
+            "t": normal(3),
+            "u": normal(3, seed=1),
+            "one": normal(1),
+            "two": normal(1, seed=1),
         },
     ),
 }
@@ -368,7 +402,8 @@ SHAPES = {
         "float[1,2,P,4] past, float[1,2,1,4] new, float[P,3] rows",
         "all = Concat<axis=2>(past, new) half = Cast<to=10>(all) k = Cast<to=1>(half) t = Transpose<perm=[0,1,3,2]>(k)"
         " s = MatMul(new, t) a = Softmax(s) b = ReduceSum<keepdims=1>(past, two) c = MatMul(a, k)"
-        " d = ReduceSum<keepdims=0>(rows, zero) e = Concat<axis=0>(rows, extra) f = ReduceProd<axes=[2], keepdims=1>(past)",
+        " d = ReduceSum<keepdims=0>(rows, zero) e = Concat<axis=0>(rows, extra)"
+        " f = ReduceProd<axes=[2], keepdims=1>(past)",
         "a b c d e f",
         {"two": [2], "zero": [0], "extra": normal(2, 3)},
         [

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acceptance.report_graphs import FUSIONS, MEMORY, PRECISION
 from acceptance.report_models import OPERATORS, SHAPES, Report
 from numpy.typing import NDArray
 
@@ -11,7 +12,7 @@ import stepwell
 from stepwell.driver.agreement import onnxruntime_run
 
 Array = NDArray[Any]
-VALUES = OPERATORS | SHAPES
+VALUES = OPERATORS | SHAPES | FUSIONS | MEMORY | PRECISION
 FORMS = 3
 """The reported form and two further ones, at least."""
 
