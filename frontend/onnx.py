@@ -337,10 +337,10 @@ class _Import:
         return found
 
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
-        """Raises `InferError` if an output has the name of another node's."""
-        for key in filter(None, proto.output):
-            maker = self._makers.setdefault(key, name)
-            if maker != name:
+        """Raises `InferError` if an output has the name of another node's, or of another of its own."""
+        for place, key in enumerate(proto.output):
+            maker = self._makers.setdefault(key, name) if key else name
+            if maker != name or (key and key in proto.output[:place]):
                 raise InferError(
                     f"every value has one node that makes it (found {key!r} of {maker} again)", broken=True
                 )
