@@ -45,7 +45,7 @@ def test_under_fp16_masks_of_large_numbers_make_no_nan() -> None:
 # twins ----------------------------------------------------------------------------------------------------------------
 def twin(**changes: Any) -> Report:
     """A product of names and shapes that its twins share."""
-    given = {
+    given: dict[str, Any] = {
         "w": normal(4, 5),
         "b": normal(5),
         "body": "p = MatMul(x, w) s = Add(p, b) y = Relu(s)",

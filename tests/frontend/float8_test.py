@@ -16,7 +16,9 @@ def places(dtype: "np.dtype[np.generic]") -> "np.ndarray[tuple[int], np.dtype[np
     numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
     numbers = np.unique(numbers[np.isfinite(numbers)])
     half = (numbers[1:] + numbers[:-1]) / 2
-    beyond = np.float32([0, -0.0, 449, 464, 465, 480, 6e4, 65504, 1e10, -1e10, np.inf, -np.inf, np.nan, 1e-30, -1e-40])
+    beyond = np.array(
+        [0, -0.0, 449, 464, 465, 480, 6e4, 65504, 1e10, -1e10, np.inf, -np.inf, np.nan, 1e-30, -1e-40], np.float32
+    )
     up, down = (np.nextafter(half, np.float32(end)) for end in (np.inf, -np.inf))
     return np.concatenate([numbers, half, up, down, beyond]).astype(np.float32)
 
