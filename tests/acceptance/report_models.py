@@ -78,6 +78,15 @@ def floats(*values: float) -> Array:
 
 
 OPERATORS = {
+    "convolutions by groups along one axis": Report(
+        13,
+        "float[1,32,39] x, float[2,6,9] v, float16[5] h, int64[3] i",
+        "a = Conv<group=16, pads=[8,8]>(x, w) b = Conv<group=3, pads=[1,2], dilations=[2]>(v, u)"
+        " c = Conv<group=6, strides=[2]>(v, t) d = Gather(h, i)",
+        "a b c d",
+        {"w": normal(32, 2, 16), "u": normal(6, 2, 4), "t": normal(12, 1, 2)},
+        [{"i": [4, 0, 2]}],
+    ),
     "softmax before opset 13 is over all axes from one on": Report(
         11,
         "float[2,3,4] x, float[2,2,3,2] v, float[5] w",
