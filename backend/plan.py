@@ -243,12 +243,21 @@ def nodes_of(op: LaunchOp, table: Sequence[tuple[str, ...]], first: LaunchOp) ->
     """For each slot of the launched kernel the ONNX nodes of *this* launch.
 
     `table` has the nodes of each slot in the kernel's `first` launch; launches list the nodes of their operators in
-    the same order.
+    the same order. An operator without a slot, such as an activation that the drain applies, counts to the slot of the
+    one before it.
     """
     here, there = _operators(op), _operators(first)
     if len(here) != len(there):
         return tuple(table)
-    return tuple(here[there.index(names)] if names in there else () for names in table)
+    slots, absorbed, owner = set(table), dict[tuple[str, ...], list[str]](), None
+    for names, own in zip(there, here, strict=True):
+        owner = names if names in slots else owner
+        if names not in slots and owner is not None:
+            absorbed.setdefault(owner, []).extend(own)
+    return tuple(
+        tuple(dict.fromkeys((*here[there.index(names)], *absorbed.get(names, ())))) if names in there else ()
+        for names in table
+    )
 
 
 def _operators(op: LaunchOp) -> list[tuple[str, ...]]:

@@ -24,8 +24,9 @@ from ..dialects.graph.arithmetic import (
 from ..dialects.graph.composites import GeluTanhOp, SwishOp
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
-from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
+from ..dialects.graph.elementwise import CastOp, ClipOp, CopyOp, WhereOp
 from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i32, u8, u32, u64
+from .float8 import CODES, FORMATS, rounded
 from .inputs import ELEMENTS
 from .node import Node, Value
 
@@ -37,18 +38,29 @@ Expansion = Callable[[Node], Sequence[Value]]
 # conversions ----------------------------------------------------------------------------------------------------------
 def cast(node: Node) -> Sequence[Value]:
     """A change of element type; those of the border are i32 inside a graph."""
+    if node.attributes["to"] in FORMATS:
+        return [rounded(node, node.operand(0), node.attributes["to"])]
     target = ELEMENTS.get(node.attributes["to"])
     if target is None:
         found = onnx.TensorProto.DataType.Name(node.attributes["to"])
         raise DtypeError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {found})")
-    return [converted(node, node.operand(0), i32 if target in BORDER else target)]
+    return [_told_apart(node, converted(node, node.operand(0), i32 if target in BORDER else target))]
+
+
+def _told_apart(node: Node, value: SSAValue) -> SSAValue:
+    """The float of 8 bits that is cast to f32 as another value, since the one before is known as what it was."""
+    same = node.kinds and node.kinds[0] in CODES and value is node.inputs[0]
+    return node.emit(CopyOp, value) if same else value
 
 
 def cast_like(node: Node) -> Sequence[Value]:
     """To the element type of the second input."""
     like = node.given(1)
+    kind = node.kinds[1] if len(node.kinds) > 1 else None
+    if kind is not None and kind in CODES:
+        return [rounded(node, node.operand(0), CODES[kind])]
     if isinstance(like, SSAValue):
-        return [converted(node, node.operand(0), element(like))]
+        return [_told_apart(node, converted(node, node.operand(0), element(like)))]
     target = CONSTANTS.get(like.dtype)
     if target is None:
         raise DtypeError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")
@@ -155,8 +167,10 @@ def complement(node: Node) -> Sequence[Value]:
 def clip(node: Node) -> Sequence[Value]:
     """Between numbers; bounds that are computed, or that f32 does not hold, are operands of max and min."""
     if node.opset < 11:
-        return [node.one(ClipOp)]
+        return [node.one(ClipOp) if {"min", "max"} & node.attributes.keys() else node.operand(0)]
     bounds = [node.inputs[index] if index < len(node.inputs) else None for index in (1, 2)]
+    if all(bound is None for bound in bounds):
+        return [node.operand(0)]
     if all(bound is None or (isinstance(bound, np.ndarray) and _immediate(bound)) for bound in bounds):
         return [node.one(ClipOp)]
     x = node.operand(0)

@@ -18,6 +18,7 @@ from ..dialects.graph.op import InferError, element, i32
 from ..dialects.standin import StandIn
 from ..runtime.cpu import HostError, HostNode, HostType, compiled
 from .builder import GraphBuilder
+from .corrections import corrected
 from .model_file import Array
 from .node import AI_ONNX, Node, Value
 
@@ -122,7 +123,9 @@ class Hosting:
     def _one_node(
         self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]
     ) -> onnx.ModelProto:
-        graph = onnx.GraphProto(name=proto.name or proto.op_type, node=[proto])
+        nodes, made = corrected(proto, kinds)
+        known = {**known, **made}
+        graph = onnx.GraphProto(name=proto.name or proto.op_type, node=nodes)
         graph.input.extend(value_info(name, kind) for name, kind in kinds.items())
         for name, array in known.items():
             if isinstance(array, StandIn) and self._has_constant_of_shape:

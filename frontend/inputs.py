@@ -47,11 +47,13 @@ class Input:
 def read_inputs(
     graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]], bound: Collection[str] = (), host: bool = False
 ) -> tuple[list[Input], list[Problem]]:
-    """The inputs that are no initialisers and not `bound`, and what is wrong with them or with `shapes`.
+    """The inputs that are not `bound`, and what is wrong with them or with `shapes`.
+
+    An input that has an initialiser is that constant, unless `shapes` names it.
 
     `host`: types that the device does not have are those of the CPU.
     """
-    given = {tensor.name for tensor in graph.initializer}
+    given = {tensor.name for tensor in graph.initializer} - shapes.keys()
     infos = [info for info in graph.input if info.name not in given]
     names = [info.name for info in infos]
     problems = [
@@ -101,6 +103,8 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bo
             advice = f'give shapes={{"{info.name}": […]}}, or --shape {info.name}=D0,D1,…, with numbers'
             return Problem(f"{rule}; {advice}", Kind.SHAPE)
         dims = ["?"] * len(wanted)
+    if wanted is None:
+        dims = [0 if dim == "0" else dim for dim in dims]
     problem = misfit(info.name, dims, wanted)
     if problem:
         return Problem(problem, Kind.SHAPE)
@@ -119,7 +123,7 @@ def declared_extents(info: onnx.ValueInfoProto) -> list[int | str] | None:
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:
-    """A number, or the name of a dynamic extent; 0, −1 and the like are dynamic too."""
+    """A number, or the name of a dynamic extent; −1 and the like are dynamic too, and 0 is, if the caller gives it."""
     if dim.WhichOneof("value") == "dim_value":
         return dim.dim_value if dim.dim_value > 0 else str(dim.dim_value)
     return dim.dim_param or "?"

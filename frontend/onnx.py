@@ -6,7 +6,6 @@ Shapes are static from here on. What depends on constants and shapes alone is ev
 left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -33,8 +32,9 @@ from .bound import bind
 from .builder import GraphBuilder
 from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
+from .float8 import DTYPES as FLOATS8
 from .fold import RULES, constant_attribute, fold, shape_of
-from .hosting import MOST_RESIDUE, Hosting
+from .hosting import MOST_RESIDUE, Hosting, element_types
 from .inputs import ELEMENTS, Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
 from .node import AI_ONNX, INT32, Node, Value, size_of
@@ -44,7 +44,7 @@ from .problems import ImportProblems, ModelFileError
 from .schema import check_node
 from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
-from .structure import file_problems, in_order
+from .structure import file_problems, in_order, sorted_inside
 from .survey import Survey
 from .unroll import Body, Results, loop, scan
 
@@ -72,6 +72,8 @@ CONVERT = "convert the model to float32, or cast the values before this node"
 """What to do about types."""
 
 SMALLER = "take smaller sizes"
+
+BORDER_RULE, CONVERT_OUTPUT = "outputs hold f32, f16, bf16, integers or truth values", "convert the model"
 
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
@@ -105,7 +107,7 @@ def import_onnx(
     known, unbound = bind(model.graph, constants or {}, shapes or {})
     inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
     nodes, cycles = in_order(model.graph.node)
-    problems = [*unbound, *problems, *file_problems(model), *cycles, *_border_problems(model.graph)]
+    problems = [*unbound, *problems, *file_problems(model), *cycles]
     if problems:
         raise ImportProblems(problems)
     run = _Import(model, folder, Hosting(model) if host else None, leave or {}, {} if values is None else values)
@@ -129,23 +131,6 @@ def supported() -> Mapping[str, str]:
     for domain, extensions in EXTENSIONS.items():
         rows |= {f"{domain}.{name}": "1 …" for name in extensions}
     return dict(sorted(rows.items()))
-
-
-def _border_problems(graph: onnx.GraphProto) -> list[Problem]:
-    """Outputs whose names are not their own."""
-    inputs = {info.name for info in graph.input} - {tensor.name for tensor in graph.initializer}
-    counts = Counter(info.name for info in graph.output)
-    return [
-        Problem(f"{name}: every output has a name of its own (found {count} of this name); rename them", Kind.FILE)
-        for name, count in counts.items()
-        if count > 1
-    ] + [
-        Problem(
-            f"{name}: an output is made by a node (found an input of this name); put an Identity between", Kind.FILE
-        )
-        for name in counts
-        if name in inputs
-    ]
 
 
 class _Import:
@@ -175,6 +160,8 @@ class _Import:
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
         self._used = _names_used(model.graph)
+        self._model = model
+        self._types: Mapping[str, int] | None = None
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, item: Input) -> None:
@@ -198,10 +185,14 @@ class _Import:
         self._values |= constants
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
-        """The results; integers of the border get their type right before them."""
-        for info in outputs:
+        """The results, one of each name; integers of the border get their type right before them."""
+        for info in {info.name: info for info in outputs}.values():
             value = self._value(info.name, f"the output {info.name}")
             if value is None:
+                continue
+            if isinstance(value, SSAValue) and self._tags.get(value) in FLOATS8:
+                line = f"{info.name}: {BORDER_RULE} (found {self._tags[value]}); {CONVERT_OUTPUT}"
+                self.problems.append(Problem(line, Kind.DTYPE))
                 continue
             with self.builder.at(info.name):
                 held = self._held_output(info.name, value)
@@ -209,12 +200,19 @@ class _Import:
                 self.builder.output(info.name, held)
                 continue
             if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
-                rule = "outputs hold f32, f16, bf16, integers or truth values"
-                line = f"{info.name}: {rule} (found {value.dtype}); convert the model"
+                line = f"{info.name}: {BORDER_RULE} (found {value.dtype}); {CONVERT_OUTPUT}"
                 self.problems.append(Problem(line, Kind.DTYPE))
                 continue
             with self.builder.at(info.name):
-                self.builder.output(info.name, self._at_border(value, info.type.tensor_type.elem_type))
+                self.builder.output(info.name, self._at_border(value, self._declared(info)))
+
+    def _declared(self, info: onnx.ValueInfoProto) -> int:
+        """The element type of an output, inferred if the file does not state it."""
+        if info.type.tensor_type.elem_type:
+            return info.type.tensor_type.elem_type
+        if self._types is None:
+            self._types = element_types(self._model)
+        return self._types.get(info.name, 0)
 
     def _held_output(self, name: str, value: Value) -> SSAValue | None:
         """An output that only the CPU holds; each has a value of its own."""
@@ -251,6 +249,7 @@ class _Import:
     # nodes --------------------------------------------------------------------------------------------------------
     def add_node(self, proto: onnx.NodeProto) -> None:
         """Evaluates the node, or builds its ops; a problem is noted and its outputs are marked."""
+        proto = sorted_inside(proto)
         name = self._unique(proto)
         inputs = {key: self._value(key, name) for key in proto.input if key}
         outputs: Sequence[Value | None] = [None] * len(proto.output)
@@ -282,6 +281,8 @@ class _Import:
         outputs, failure, inner = self._attempt(node, self._hosting)
         if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
+        if failure is not None and any(kind in FLOATS8 for kind in node.kinds):
+            raise failure  # on the CPU they are no f32
         reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
         names = (*filter(None, node.proto.input), *captured(node.proto))
         try:
@@ -345,10 +346,10 @@ class _Import:
         return found
 
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
-        """Raises `InferError` if an output has the name of another node's."""
-        for key in filter(None, proto.output):
-            maker = self._makers.setdefault(key, name)
-            if maker != name:
+        """Raises `InferError` if an output has the name of another node's, or of another of its own."""
+        for place, key in enumerate(proto.output):
+            maker = self._makers.setdefault(key, name) if key else name
+            if maker != name or (key and key in proto.output[:place]):
                 raise InferError(
                     f"every value has one node that makes it (found {key!r} of {maker} again)", broken=True
                 )

@@ -14,11 +14,12 @@ from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, AndOp, SubOp
 from ..dialects.graph.op import element, i32
+from .float8 import DTYPES as FLOATS8
 from .node import AI_ONNX, Node, Value
 
 DTYPES = (np.dtype(np.int16), np.dtype(np.uint16))
-TAGGED = (*DTYPES, np.dtype(np.uint32), np.dtype(np.uint64))
-"""Types that are i32 inside a graph, and known to the rules of operators."""
+TAGGED = (*DTYPES, np.dtype(np.uint32), np.dtype(np.uint64), *FLOATS8)
+"""Types that are i32 inside a graph, or f32, and known to the rules of operators."""
 MASK, HALF = 0xFFFF, 0x8000
 WITHIN = {
     *("Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "ExpandDims", "Tile", "Concat"),

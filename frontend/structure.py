@@ -7,6 +7,7 @@ import onnx
 from onnx import TensorProto
 from onnx.defs import onnx_opset_version
 
+from ..dialects.graph.host_model import graphs_of
 from ..runtime.problem import Kind, Problem
 from .extensions import EXTENSIONS
 from .node import AI_ONNX
@@ -85,6 +86,35 @@ def in_order(nodes: Sequence[onnx.NodeProto]) -> tuple[Sequence[onnx.NodeProto],
     return [nodes[i] for i in order], []
 
 
+def sorted_inside(node: onnx.NodeProto) -> onnx.NodeProto:
+    """The node with the nodes of its graphs in order; the same one if they are. Cycles stay as they stand."""
+    if not any(_is_unsorted(graph) for graph in _graphs(node)):
+        return node
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    for graph in _graphs(copy):
+        ordered = [sorted_inside(inner) for inner in in_order(list(graph.node))[0]]
+        made = onnx.GraphProto(node=ordered)
+        graph.ClearField("node")
+        graph.node.extend(made.node)
+    return copy
+
+
+def _is_unsorted(graph: onnx.GraphProto) -> bool:
+    """Whether some node of the graph, or of one inside it, stands before a maker of its inputs."""
+    made, later = set[str](), {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        if any(name in later and name not in made for name in reads(node)):
+            return True
+        made.update(node.output)
+    return any(_is_unsorted(inner) for node in graph.node for inner in _graphs(node))
+
+
+def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        yield from graphs_of(attribute)
+
+
 def _cycle(nodes: Sequence[onnx.NodeProto], stack: Sequence[int], open_: set[int]) -> Problem:
     names = [nodes[i].name or nodes[i].op_type for i in dict.fromkeys(stack) if i in open_]
     found = ", ".join(names[-MOST_NAMED:])
@@ -95,9 +125,8 @@ def _cycle(nodes: Sequence[onnx.NodeProto], stack: Sequence[int], open_: set[int
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """Names that a node, or a graph in it, takes from around it."""
     yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs) if attribute.type else ():
-            yield from _outer(graph)
+    for graph in _graphs(node):
+        yield from _outer(graph)
 
 
 def _outer(graph: onnx.GraphProto) -> Iterable[str]:

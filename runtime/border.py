@@ -1,6 +1,6 @@
 """The border of the device: ONNX types on the caller's side, device types on the other (docs/program.md §4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,10 +34,13 @@ class InputError(UserError, ValueError):
         return self._problems
 
 
-def check(inputs: Mapping[str, Array], tensors: Sequence[Tensor]) -> None:
-    """Names, types, shapes, and ranges of integers. Raises one `InputError` for all of them."""
+def check(inputs: Mapping[str, Array], tensors: Sequence[Tensor], unread: Collection[str] = ()) -> None:
+    """Names, types, shapes, and ranges of integers, but for those that the device does not read (`unread`).
+
+    Raises one `InputError` for all problems.
+    """
     known = {tensor.name: tensor for tensor in tensors}
-    problems = [_problem(inputs.get(tensor.name), tensor) for tensor in tensors]
+    problems = [_problem(inputs.get(tensor.name), tensor, tensor.name in unread) for tensor in tensors]
     problems += [
         Problem(
             f"{name}: is an input of the model (found {name}, but it has {', '.join(known)}); rename the array",
@@ -50,7 +53,7 @@ def check(inputs: Mapping[str, Array], tensors: Sequence[Tensor]) -> None:
         raise InputError(*found)
 
 
-def _problem(array: Array | None, tensor: Tensor) -> Problem | None:
+def _problem(array: Array | None, tensor: Tensor, unread: bool) -> Problem | None:
     rule = f"{tensor.name}: is {tensor.host_type if tensor.is_host else f'{tensor.border}{list(tensor.shape)}'}"
     if array is None:
         return Problem(f"{rule} (found nothing); give an array of this name", Kind.COMMAND)
@@ -62,7 +65,7 @@ def _problem(array: Array | None, tensor: Tensor) -> Problem | None:
         return Problem(f"{rule} (found {found}); reshape the array, or compile for its shape", Kind.SHAPE)
     if array.dtype != tensor.border_dtype:
         return Problem(f"{rule} (found {found}); convert it with astype({str(tensor.border_dtype)!r})", Kind.DTYPE)
-    return too_wide(array, tensor.name)
+    return None if unread else too_wide(array, tensor.name)
 
 
 def too_wide(array: Array, name: str) -> Problem | None:

@@ -1,6 +1,6 @@
 """What a compiled model consists of (docs/program.md §2–4), as data."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -173,6 +173,31 @@ class Plan:
             yield step
         if end > first:
             yield range(first, end)
+
+    def passed(self, tensors: Sequence[Tensor]) -> dict[int, int]:
+        """Outputs that are inputs as they came, in their place and of their type: of each the input."""
+        touched = self.touched
+        written = {tensors[n].offset for n in self.outputs if n in touched}
+        places = {(tensors[n].offset, tensors[n].border): n for n in self.inputs if not tensors[n].is_host}
+        keys = {n: (tensors[n].offset, tensors[n].border) for n in self.outputs if n not in touched}
+        return {n: places[key] for n, key in keys.items() if key in places and key[0] not in written}
+
+    def unread(self, tensors: Sequence[Tensor]) -> set[int]:
+        """Inputs that no step reads, nor an output of another type."""
+        touched, passed = self.touched, self.passed(tensors)
+        other = {tensors[n].offset for n in self.outputs if n not in passed}
+        return {n for n in self.inputs if n not in touched and tensors[n].offset not in other}
+
+    @property
+    def touched(self) -> set[int]:
+        """Tensors that steps read or write."""
+        found = set[int]()
+        for step in self.steps:
+            if isinstance(step, Launch):
+                found.update(argument.tensor for argument in step.arguments if isinstance(argument, TensorRef))
+            else:
+                found.update((step.source, step.to) if isinstance(step, Copy) else (*step.inputs, *step.outputs))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
