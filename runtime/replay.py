@@ -34,6 +34,8 @@ from .target import Target
 LOOP, END, OP, WAIT, SET = range(5)
 CONSTANT = -2
 """The loop of a `Dim` whose extent is its `b`."""
+APART = -3
+"""Less the loop: that of a `Dim` made by `apart`."""
 WIDTH = 16
 
 
@@ -59,6 +61,11 @@ class Dim(NamedTuple):
     def blocks(self, size: float) -> "Dim":
         """In whole blocks of a size."""
         return Dim(self.loop, self.a, self.b, size)
+
+    def apart(self, tile: "float | str", size: float) -> "Dim":
+        """By what rows that are not one run cost more, the extent of a loop in blocks of a size over the extent; 1 if
+        it is `tile`."""
+        return Dim(APART - self.loop, 1, tile, size)
 
 
 def _times(value: "float | str", factor: float) -> "float | str":

@@ -266,7 +266,8 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
     l1, ub = l1_need(image, columns, t), t["m0"] * t["n0"] * e.ub
-    work = Work(b * m * n, tiles, cube, feed, left + right, transfers, first, l1, ub, cores)
+    vector = e.vector(r, b * m * n, n, t["n0"], columns)
+    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
     return total(r, e, work)
 
 

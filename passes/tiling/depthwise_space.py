@@ -184,7 +184,8 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
     sizes, none = (image.batch, image.oh, image.channels), np.zeros_like(n)
     cores = working(t, sizes, (1, t["rows"], t["n0"]), share, none, none, loaded + b * m * n * e.moved)
     transfers, traffic = halo * panels + 1, loaded + kept
-    work = Work(b * m * n, tiles, cube, feed, traffic, transfers, first, l1, ub, cores)
+    vector = e.vector(r, b * m * n, n, t["n0"], image.channels)
+    work = Work(b * m * n, tiles, vector, cube, feed, traffic, transfers, first, l1, ub, cores)
     return total(r, e, work)
 
 

@@ -211,7 +211,8 @@ def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Esti
     first = t["m0"] * np.where(a_full, p.k, t["k1"]) + t["n0"] * np.where(w_full, p.k, t["k1"])
     ub = t["m0"] * t["n0"] * e.ub
     l1, first = l1_need(p, t), first * es
-    work = Work(b * m * n, tiles, cube, feed, left + right, transfers, first, l1, ub, cores)
+    vector = e.vector(r, b * m * n, n, t["n0"], p.n)
+    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
     return total(r, e, work)
 
 

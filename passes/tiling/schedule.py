@@ -121,11 +121,12 @@ class Rates:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What follows an accumulator, per tile: the ops of the vector engine and the operands that they load."""
+    """What follows an accumulator, per tile: the ops of the vector engine and the operands that they load.
 
-    instructions: int
-    cost: float
-    """Vector cycles per element, of all of them."""
+    An instruction takes a tile as one run, but row by row where a tile is narrower than its buffer."""
+
+    ops: tuple[tuple[int, int], ...]
+    """Of each instruction of the vector engine the element size and the passes."""
     whole: tuple[int, ...]
     """Element sizes of the operands of the result's shape."""
     vectors: tuple[int, ...]
@@ -143,7 +144,17 @@ class Epilogue:
     @property
     def ub(self) -> int:
         """Bytes of UB per element of a tile: everything twice."""
-        return 2 * (sum(self.whole) + self.drained + (sum(self.results) if self.instructions else 0))
+        return 2 * (sum(self.whole) + self.drained + (sum(self.results) if self.ops else 0))
+
+    def vector(self, r: Rates, size: "Column | float", n: "Column | float", n0: "Column | float", all_: int) -> Column:
+        """Cycles of the vector engine for `size` elements, but for what is fixed: of n of `all_` columns, in tiles of
+        n0."""
+        runs = size * sum(esize * passes for esize, passes in self.ops) / r.target.vector_bytes
+        rest = np.where(n0 < all_, n % n0, 0)
+        if not self.ops or not rest.any():
+            return runs
+        rows = sum(passes * ceil(rest * esize, r.target.vector_bytes) for esize, passes in self.ops)
+        return runs * (n - rest) / n + size / n * rows
 
     def emit(self, nest: Nest, r: Rates, acc: int, loaded: Sequence[int], m: Dim, n: Dim) -> None:
         """Drain, vector ops, store."""
@@ -158,11 +169,18 @@ class Epilogue:
             (held,),
         )
         out = held
-        if self.instructions:
+        if self.ops:
             out = nest.buffer()
-            nest.op(Engine.VECTOR, t.fixed_vector * self.instructions, self.cost, (m, n), (held, *loaded)[:4], (out,))
+            self._emit_ops(nest, r, (held, *loaded)[:4], out, m, n)
         for esize in self.results:
             r.store(nest, out, m, n, esize)
+
+    def _emit_ops(self, nest: Nest, r: Rates, reads: Sequence[int], out: int, m: Dim, n: Dim) -> None:
+        """The ops, those of one element size as one."""
+        for esize in sorted({esize for esize, _ in self.ops}):
+            passes, run = [p for size, p in self.ops if size == esize], r.target.vector_bytes / esize
+            dims = (m, n) if n.loop == CONSTANT else (m, n, n.apart("n0", run))
+            nest.op(Engine.VECTOR, r.target.fixed_vector * len(passes), sum(passes) / run, dims, reads, (out,))
 
     def loads(self, nest: Nest, r: Rates, m: Dim, n: Dim) -> list[int]:
         """The operands that come with each tile."""
@@ -182,6 +200,8 @@ class Work(NamedTuple):
     size: Column
     """Elements of the result."""
     tiles: Column
+    vector: Column
+    """Cycles, but for what is fixed."""
     cube: Column
     """Cycles."""
     feed: Column
@@ -202,7 +222,7 @@ class Work(NamedTuple):
 def longest(r: Rates, e: Epilogue, size: Column, cube: Column, transfers: Column) -> Column:
     """About how many cycles a core's share takes, whatever the schedule: `size` elements of the result, cycles of the
     cube and of transfers."""
-    drain, vector = size / r.target.drain_elements, size * e.cost
+    drain, vector = size / r.target.drain_elements, e.vector(r, size, 1, 1, 1)
     return np.maximum.reduce([cube, transfers, drain, vector]) + TRAFFIC * transfers + APART * (cube + drain + vector)
 
 
@@ -230,7 +250,7 @@ def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
     bandwidth = r.bandwidth(w.cores)
     loads = (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load
     drain = w.size / g.drain_elements + w.tiles * g.fixed_drain
-    vector = w.size * e.cost + w.tiles * g.fixed_vector * e.instructions
+    vector = w.vector + w.tiles * g.fixed_vector * len(e.ops)
     stored, stores = w.size * sum(e.results), w.tiles * g.fixed_store
     port = (loaded + stored) * w.cores / g.gm_port
     busy = np.zeros((len(port), len(Engine)))
