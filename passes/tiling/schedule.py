@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
 from ...runtime.isa import Engine
-from ...runtime.replay import CONSTANT, Dim, Nest, replay
+from ...runtime.replay import CONSTANT, NAMED, Dim, Nest, replay
 from ...runtime.target import Target
 
 SEGMENT = 2048
@@ -28,6 +28,9 @@ REPLAYED = 256
 """Schedules that are replayed, the best by estimate."""
 STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
+
+LIKELY = 0.88
+"""Part of its estimate that a schedule takes at least: what cannot win if that is so is not replayed."""
 
 TRAFFIC = 0.15
 """Part of the time of its transfers that a schedule costs the kernels around it."""
@@ -179,7 +182,7 @@ class Epilogue:
         """The ops, those of one element size as one."""
         for esize in sorted({esize for esize, _ in self.ops}):
             passes, run = [p for size, p in self.ops if size == esize], r.target.vector_bytes / esize
-            dims = (m, n) if n.loop == CONSTANT else (m, n, n.apart("n0", run))
+            dims = (m, n) if n.loop < 0 else (m, n, n.apart("n0", run))
             nest.op(Engine.VECTOR, r.target.fixed_vector * len(passes), sum(passes) / run, dims, reads, (out,))
 
     def loads(self, nest: Nest, r: Rates, m: Dim, n: Dim) -> list[int]:
@@ -391,13 +394,14 @@ def replay_rows(
     values = np.repeat(c.values[rows, None], cores.shape[1], 1)
     values[:, :, :3] = extents
     values[:, which[:, 1] == FIRST, -1] = first[:, None]
-    busy, least, handicap = f.busy[rows], f.bound[rows], f.handicap[rows]
-    kinds, first = np.unique(c.structures[rows], return_index=True)
-    for kind in kinds[np.argsort(first)]:
-        some = np.flatnonzero((c.structures[rows] == kind) & (least + handicap < best))
+    given = (values, cores, f.busy[rows], f.bound[rows], f.handicap[rows])
+    promise = np.maximum(f.bound[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
+    _, first, kinds = np.unique(c.structures[rows], return_index=True, return_inverse=True)
+    for kind in np.argsort(first):
+        some = np.flatnonzero((kinds == kind) & (promise < best))
         if some.size:
-            given = (values[some], cores[some], busy[some], least[some], handicap[some])
-            found[some], budget = replay(c.nest_of(int(rows[some[0]])), *given, target, best, budget)
+            table = (column[some] for column in given)
+            found[some], budget = replay(c.nest_of(int(rows[some[0]])), *table, target, best, budget)
             best = min(best, float(found[some].min()))
     return found
 
@@ -411,9 +415,9 @@ def search(c: Choices, target: Target) -> Iterator[int]:
 
 
 # nests ----------------------------------------------------------------------------------------------------------------
-def number(value: float) -> Dim:
-    """An extent that no loop changes."""
-    return Dim(CONSTANT, 0, value)
+def number(value: "float | str") -> Dim:
+    """An extent that no loop changes, a number or a parameter."""
+    return Dim(NAMED, 1, value) if isinstance(value, str) else Dim(CONSTANT, 0, value)
 
 
 @contextmanager
@@ -439,11 +443,18 @@ def inner_loops(depth: int, t: Table, streamed: NDArray[np.bool_]) -> NDArray[np
 
 
 def contract(
-    nest: Nest, r: Rates, depth: int, loops: Sequence[bool], m: Dim, n: Dim, panels: Callable[[Dim], tuple[int, int]]
+    nest: Nest,
+    r: Rates,
+    depth: "int | str",
+    loops: Sequence[bool],
+    m: Dim,
+    n: Dim,
+    panels: Callable[[Dim], tuple[int, int]],
 ) -> int:
-    """The loops over k, as `contraction.contract` emits them; the accumulator. `loops`: a row of `inner_loops`.
-    `panels` loads the panels of a chunk, unless they stand, and returns the left and the right one."""
-    segmented = depth > SEGMENT
+    """The loops over k, as `contraction.contract` emits them; the accumulator. `depth`: a parameter only where k is one
+    segment. `loops`: a row of `inner_loops`. `panels` loads the panels of a chunk, unless they stand, and returns the
+    left and the right one."""
+    segmented = not isinstance(depth, str) and depth > SEGMENT
     acc = part = nest.buffer(1 if segmented else 2)
     with ExitStack() as stack:
         segment = number(depth)
