@@ -69,9 +69,9 @@ class Dim(NamedTuple):
         return Dim(self.loop, self.a, self.b, size)
 
     def apart(self, tile: "float | str", size: float) -> "Dim":
-        """By what rows that are not one run cost more, the extent of a loop in blocks of a size over the extent; 1 if
-        it is `tile`."""
-        return Dim(APART - self.loop, 1, tile, size)
+        """By what rows that are not one run cost more, a·extent of a loop in blocks of a size over itself; 1 if it is
+        `tile`."""
+        return Dim(APART - self.loop, self.a, tile, size)
 
 
 def _times(value: "float | str", factor: float) -> "float | str":

@@ -123,6 +123,7 @@ def _cost(core, row):  # type: ignore[no-untyped-def]
             block = _value(core, load_i64(row, f + 3))
             if load_i64(row, f) <= APART:
                 extent = load_f64(core, LOOPS + 3 * (APART - load_i64(row, f)) + EXTENT)
+                extent *= _value(core, load_i64(row, f + 1))
                 if extent != _value(core, load_i64(row, f + 2)):
                     cost *= np.ceil(extent / block) * block / extent
             else:

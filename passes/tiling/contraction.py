@@ -24,7 +24,6 @@ from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
-from ...runtime.target import Target
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
 from .product import SEGMENT, Matrix, Product, Tiling, schedules
 from .schedule import Epilogue

@@ -9,154 +9,28 @@ for image, row panel or window of a row, block of groups:
 A block of one group may also be cut by its outputs, and may bring its weights step by step.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ...dialects import tile
-from ...dialects.graph.contract import GroupConv2DOp, inner_channels, packed_depth
-from ...dialects.graph.op import GraphOp, dtype_name, shape
-from ...dialects.graph.properties import ints
-from ...dialects.tile import SIZES
+from ...dialects.graph.contract import inner_channels
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
-from ...runtime.expr import LEVELS
-from ...runtime.target import Target
 from .body import Dim, Machine, Region, first_fitting
-from .contraction import SEGMENT, Finish, contract, maybe_loop, upto
-from .geometry import Image, panel_heights
+from .contraction import Finish, contract, epilogue_of, maybe_loop, upto
+from .grouped_space import Cut, Groups, ranked
 from .image import Rows, pixel_blocks
-from .space import Spot, balanced, balanced16, flat_arguments, open_tiles, up16
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Geometry of a convolution by group: `image` with all channels; groups, and the channels and outputs of one."""
-
-    image: Image
-    count: int
-    channels: int
-    outputs: int
-
-    @staticmethod
-    def of(op: GraphOp) -> "Groups":
-        """The geometry of a `graph.group_conv2d`."""
-        assert isinstance(op, GroupConv2DOp)
-        batch, h, w, count, channels = shape(op.x)
-        _, oh, ow, outputs = shape(op.result)
-        kernel, strides, dilations, pads = (
-            ints(op.properties, name) for name in ("kernel", "strides", "dilations", "pads")
-        )
-        first, second, third, fourth = ((n[0], n[1]) for n in (kernel, strides, dilations, pads))
-        image = Image(batch, h, w, count * channels, oh, ow, first, second, third, fourth, dtype_name(op.x))
-        return Groups(image.upright(), count, channels, outputs // count)
-
-    @property
-    def depth(self) -> int:
-        """Length of k."""
-        return packed_depth(self.channels, self.image.taps)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Output rows of a panel; pixels, groups and outputs of each for a tile; k of a step; `resident`: all weights of a
-    block are in L1; `window`: a panel is for m0 pixels of one row."""
-
-    rows: int
-    m0: int
-    groups: int
-    n0: int
-    k0: int
-    resident: bool
-    window: bool = False
-
-    @property
-    def width(self) -> int:
-        """Columns of an accumulator."""
-        return up16(self.groups * self.n0)
+from .space import Spot, flat_arguments, open_tiles, up16
 
 
 def tile_groups(name: str, region: Region, machine: Machine) -> tile.KernelOp:
-    """The kernel of a convolution by group; the best cut by estimate whose buffers fit."""
+    """The kernel of a convolution by group; the best cut whose buffers fit."""
     this, target, cores = Groups.of(region.ops[0]), machine.target, machine.cores
     machine.need_cube(this.image.dtype)
-    cuts = sorted(_cuts(this, target), key=lambda c: _estimate(this, c, target, cores))
+    found = ranked(this, epilogue_of(region), target, cores)
     return first_fitting(
-        (_Grouped(name, region, this, c, cores).build() for c in cuts),
+        (_Grouped(name, region, this, c, cores).build() for c in found),
         machine,
         "a panel of rows and the tiles of one group must fit on chip",
     )
-
-
-def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
-    """Cuts whose tiles fit L0 twice."""
-    image, es = this.image, SIZES[this.image.dtype]
-    panels = [(rows, _pixels(image, rows), False) for rows in panel_heights(image)]
-    if image.large(this.channels, target):
-        panels.append((1, image.window_tiles(), True))
-    for rows, sizes, window in panels:
-        for groups, n0, resident in _blocks(this):
-            width = up16(groups * n0)
-            for m0 in sizes:
-                if 8 * m0 * width > target.l0c_bytes:
-                    continue
-                for k in (512, 256, 128, 64, 32, 16):
-                    k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
-                    if (k > 16 and k >= 2 * k0) or 2 * m0 * k0 * es > target.l0a_bytes:
-                        continue
-                    cut = Cut(rows, m0, groups, n0, k0, resident, window)
-                    if 2 * up16(n0) * k0 * es <= target.l0b_bytes and _levels(this, cut) <= LEVELS:
-                        yield cut
-                        break
-
-
-def _pixels(image: Image, rows: int) -> list[int]:
-    """Pixels of a tile under panels of so many output rows."""
-    sizes = [(m, balanced16(rows * image.ow, m)) for m in (256, 128, 64, 32, 16)]
-    return [m0 for m, m0 in sizes if (m == 16 or m < 2 * m0) and not image.two_bounds(rows, m0)]
-
-
-def _blocks(this: Groups) -> Iterator[tuple[int, int, bool]]:
-    """(groups, outputs of each, whether the weights stay): several groups whole, or one group and part of it."""
-    if this.depth <= SEGMENT:
-        parts = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
-        several = dict.fromkeys(balanced(this.count, -(-this.count // n)) for n in parts)
-        yield from ((groups, this.outputs, True) for groups in several if groups > 1)
-    for n0 in dict.fromkeys(min(this.outputs, balanced16(this.outputs, n)) for n in (256, 128, 64, 32, 16)):
-        yield from ((1, n0, resident) for resident in (True, False))
-
-
-def _levels(this: Groups, c: Cut) -> int:
-    """Loops, one in another."""
-    image = this.image
-    tiles = (image.batch > 1, c.rows < image.oh, c.groups < this.count, c.n0 < this.outputs)
-    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < this.depth, this.depth > SEGMENT)
-    return max(1, sum(tiles)) + sum(steps)
-
-
-def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
-    """Cycles of the busiest core: the busiest engine, plus the first load and the last tile's way out."""
-    image, es = this.image, SIZES[this.image.dtype]
-    windows, across = (-(-image.ow // c.m0), image.across(c.m0)) if c.window else (1, image.w)
-    outer, blocks = image.batch * -(-image.oh // c.rows) * windows, -(-this.count // c.groups)
-    share = -(-outer // cores) if outer > 1 else -(-blocks // cores) / blocks
-    pixels, steps = 1 if c.window else -(-c.rows * image.ow // c.m0), -(-this.depth // c.k0)
-    wide = image.dtype == "f32"
-    block_k, cost = (target.cube_k_f32, target.cube_cost_f32) if wide else (target.cube_k_f16, 1)
-    cells = -(-c.m0 // target.cube_m) * -(-c.n0 // target.cube_n) * -(-this.depth // block_k) * cost
-    parts = -(-this.outputs // c.n0)
-    each = pixels * this.count * parts
-    cube = each * (cells + steps * target.fixed_mma)
-    feed = each * (
-        this.depth * es * (c.m0 / target.feed_a_bytes + c.n0 / target.feed_b_bytes) + 2 * steps * target.fixed_feed
-    )
-    tiles, area = pixels * blocks * parts, c.m0 * c.groups * c.n0
-    drain = tiles * (area / target.drain_elements + target.fixed_drain)
-    bandwidth = min(target.gm_path, target.gm_port / cores)
-    times = 1 if c.resident else pixels
-    weights = this.count * this.depth * this.outputs * es * times
-    load = (image.panel_rows(c.rows) * across * image.channels * es + weights) / bandwidth
-    load += blocks * (1 + parts * times * (1 if c.resident else steps)) * target.fixed_load
-    store = tiles * (area * es / bandwidth + target.fixed_store)
-    return share * max(cube, feed, drain, load + store) + load / blocks + (drain + store) / tiles
 
 
 @dataclass

@@ -421,7 +421,7 @@ def number(value: "float | str") -> Dim:
 
 
 @contextmanager
-def maybe_loop(nest: Nest, several: bool, size: "float | str", step: str, inside: Dim) -> Generator[Dim]:
+def maybe_loop(nest: Nest, several: bool, size: "float | str", step: "float | str", inside: Dim) -> Generator[Dim]:
     """A loop, unless it would run once."""
     if not several:
         yield inside

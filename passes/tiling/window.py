@@ -86,7 +86,8 @@ class _Cut:
         down, across = axes
         cut = [image.batch > 1, self.rows < image.oh, self.columns < image.ow, self.channels < image.channels]
         chunks = [self.down < down.taps, self.across < across.taps]
-        taps = [self.down > 1, across.taps > UNROLLED and self.across > 1]
+        rest = across.taps % self.across > 0  # the last chunk is shorter: a loop
+        taps = [self.down > 1, self.across > 1 and (rest or across.taps > UNROLLED)]
         counts = any(axis.is_padded and axis.taps > UNROLLED for axis in axes)
         return max(1, sum(cut)) + max(0 if self.unrolls(axes) else sum(chunks) + sum(taps), counts)
 
