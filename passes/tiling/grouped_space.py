@@ -78,7 +78,7 @@ def ranked(this: Groups, e: Epilogue, target: Target, cores: int) -> list[Cut]:
     found = sorted(cuts(this, target), key=lambda c: _Cost(this, c, e, target, cores).cycles())
     best, times = math.inf, list[float]()
     for cut in found[:REPLAYED]:
-        times.append(_replayed(this, cut, e, target, cores, best))
+        times.append(replayed(this, cut, e, target, cores, best))
         best = min(best, times[-1])
     return [found[n] for n in np.argsort(times, kind="stable")] + found[REPLAYED:]
 
@@ -212,7 +212,7 @@ class _Place(NamedTuple):
     outputs: Dim
 
 
-def _replayed(this: Groups, c: Cut, e: Epilogue, target: Target, cores: int, best: float) -> float:
+def replayed(this: Groups, c: Cut, e: Epilogue, target: Target, cores: int, best: float) -> float:
     """Cycles of the cores that have most, as many as work; infinity if not better than `best`."""
     blocks = _Cost(this, c, e, target, cores).blocks()
     parts = even_parts(blocks, cores)

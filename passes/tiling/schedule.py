@@ -149,11 +149,13 @@ class Epilogue:
         """Bytes of UB per element of a tile: everything twice."""
         return 2 * (sum(self.whole) + self.drained + (sum(self.results) if self.ops else 0))
 
-    def vector(self, r: Rates, size: "Column | float", n: "Column | float", n0: "Column | float", all_: int) -> Column:
-        """Cycles of the vector engine for `size` elements, but for what is fixed: of n of `all_` columns, in tiles of
+    def vector(
+        self, r: Rates, size: "Column | float", n: "Column | float", n0: "Column | float", columns: int
+    ) -> Column:
+        """Cycles of the vector engine for `size` elements, but for what is fixed: of n of `columns`, in tiles of
         n0."""
-        runs = size * sum(esize * passes for esize, passes in self.ops) / r.target.vector_bytes
-        rest = np.where(n0 < all_, n % n0, 0)
+        runs = np.asarray(size * sum(esize * passes for esize, passes in self.ops) / r.target.vector_bytes)
+        rest = np.where(n0 < columns, n % n0, 0)
         if not self.ops or not rest.any():
             return runs
         rows = sum(passes * ceil(rest * esize, r.target.vector_bytes) for esize, passes in self.ops)
@@ -394,14 +396,14 @@ def replay_rows(
     values = np.repeat(c.values[rows, None], cores.shape[1], 1)
     values[:, :, :3] = extents
     values[:, which[:, 1] == FIRST, -1] = first[:, None]
-    given = (values, cores, f.busy[rows], f.bound[rows], f.handicap[rows])
     promise = np.maximum(f.bound[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
     _, first, kinds = np.unique(c.structures[rows], return_index=True, return_inverse=True)
     for kind in np.argsort(first):
         some = np.flatnonzero((kinds == kind) & (promise < best))
         if some.size:
-            table = (column[some] for column in given)
-            found[some], budget = replay(c.nest_of(int(rows[some[0]])), *table, target, best, budget)
+            these, nest = rows[some], c.nest_of(int(rows[some[0]]))
+            least = f.busy[these], f.bound[these], f.handicap[these]
+            found[some], budget = replay(nest, values[some], cores[some], *least, target, best, budget)
             best = min(best, float(found[some].min()))
     return found
 
