@@ -24,7 +24,7 @@ from ...runtime.target import Target
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
 
-REPLAYED = 256
+REPLAYED = 320
 """Schedules that are replayed, the best by estimate."""
 STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
