@@ -236,7 +236,7 @@ def panel_size(image: Image, t: Table) -> Panel:
         here = (t["stream"] == 1) & (t["k1"] == k1)
         part = image.part(int(k1))
         height[here], width[here] = part.height(t["rows"][here]), part.channels
-        chunks[here] = ceil(image.depth, image.grid(int(k1)).unit) * image.grid(int(k1)).parts
+        chunks[here] = image.pieces(int(k1))
     return Panel(height, across, width, chunks)
 
 
@@ -281,7 +281,8 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
     l1, ub = l1_need(image, columns, t), t["m0"] * t["n0"] * e.ub
-    work = Work(b * m * n, tiles, cube, feed, left + right, transfers, first, l1, ub, cores)
+    vector = e.vector(r, b * m * n, n, t["n0"], columns)
+    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
     return total(r, e, work)
 
 
