@@ -65,6 +65,13 @@ class _Axis:
                 found.append(chunk)
         return found
 
+    def begins_inside(self, out: int, taps: int) -> bool:
+        """Whether the last chunk of `taps` of the last tile of `out` windows begins in the image, or there is no
+        padding before it."""
+        tiles, chunks = -(-self.out // out), -(-self.taps // taps)
+        last = (tiles - 1) * out * self.stride + (chunks - 1) * taps * self.dilation
+        return self.pad == 0 or last <= self.size
+
 
 @dataclass(frozen=True)
 class _Cut:
@@ -91,13 +98,19 @@ class _Cut:
         counts = any(axis.is_padded and axis.taps > UNROLLED for axis in axes)
         return max(1, sum(cut)) + max(0 if self.unrolls(axes) else sum(chunks) + sum(taps), counts)
 
+    def legal(self, image: Image, axes: "tuple[_Axis, _Axis]") -> bool:
+        """Whether its loops may nest, and its loads lie in the image."""
+        down, across = axes
+        inside = down.begins_inside(self.rows, self.down) and across.begins_inside(self.columns, self.across)
+        return inside and self.levels(image, axes) <= LEVELS
+
 
 def tile_window(name: str, region: Region, image: Image, machine: Machine) -> tile.KernelOp:
     """The kernel of one pooling op."""
     kernel = region.ops[0].loops().kernel
     assert isinstance(kernel, Window)
     axes = _axes(image)
-    cuts = [cut for cut in _cuts(image, axes) if cut.levels(image, axes) <= LEVELS]
+    cuts = [cut for cut in _cuts(image, axes) if cut.legal(image, axes)]
     cuts.sort(key=lambda cut: _estimate(region, image, axes, cut, machine))
     return first_fitting(
         (_Pool(name, region, image, axes, kernel, cut, machine.cores).build() for cut in cuts),
