@@ -81,8 +81,12 @@ class Cut:
 
 
 def ranked(this: Groups, e: Epilogue, target: Target, cores: int) -> list[Cut]:
-    """All cuts, best first."""
-    found = sorted(cuts(this, target), key=lambda c: _Cost(this, c, e, target, cores).cycles())
+    """All cuts, best first; those that do not fit last."""
+
+    def order(c: Cut) -> tuple[bool, float]:
+        return not _fits(this, c, e, target, cores), _Cost(this, c, e, target, cores).cycles()
+
+    found = sorted(cuts(this, target), key=order)
     best, times = math.inf, list[float]()
     for cut in found[:REPLAYED]:
         times.append(replayed(this, cut, e, target, cores, best))
@@ -93,8 +97,8 @@ def ranked(this: Groups, e: Epilogue, target: Target, cores: int) -> list[Cut]:
 def cuts(this: Groups, target: Target) -> Sequence[Cut]:
     """Cuts that may fit L1; if none does, the one that needs least."""
     found = [*_cuts(this, target)]
-    fits = [c for c in found if _least(this, c) <= target.l1_bytes]
-    return fits or sorted(found, key=lambda c: _least(this, c))[:1]
+    fits = [c for c in found if _bytes(this, c) <= target.l1_bytes]
+    return fits or sorted(found, key=lambda c: _bytes(this, c))[:1]
 
 
 def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
@@ -179,11 +183,29 @@ def _panel_size(this: Groups, c: Cut) -> tuple[int, int, int, int]:
     return part.height(c.rows), across, part.channels, inner.pieces(c.k1)
 
 
-def _least(this: Groups, c: Cut) -> int:
-    """Bytes in L1 at least."""
+def _bytes(this: Groups, c: Cut, panels: int = 1, weights: int = 1) -> int:
+    """Bytes in L1 with so many panels and weights at a time."""
     height, across, channels, _ = _panel_size(this, c)
     depth = this.depth * c.groups if c.resident else min(SEGMENT, c.k1 or c.k0)
-    return (height * across * channels + depth * up16(c.n0)) * SIZES[this.image.dtype]
+    return (panels * height * across * channels + weights * depth * up16(c.n0)) * SIZES[this.image.dtype]
+
+
+def _fits(this: Groups, c: Cut, e: Epilogue, target: Target, cores: int) -> bool:
+    """Whether L1 and UB hold everything twice, but for what a core has once."""
+    blocks = trips(this, c)
+    parts = even_parts(blocks, cores)
+    panels = 1 if not c.k1 and all(n <= p for n, p in zip(blocks[:4], parts[:4], strict=True)) else 2
+    weights = 1 if c.resident and max(blocks) == 1 else 2
+    ub = c.m0 * c.groups * c.n0 * e.ub
+    return _bytes(this, c, panels, weights) <= target.l1_bytes and ub <= target.ub_bytes
+
+
+def trips(this: Groups, c: Cut) -> list[int]:
+    """Trips of the loops over images, rows, windows, groups and outputs."""
+    image = this.image
+    sizes = (image.batch, image.oh, image.ow, this.count, this.outputs)
+    tiles = (1, c.rows, c.m0 if c.window else image.ow, c.groups, c.n0)
+    return [-(-size // part) for size, part in zip(sizes, tiles, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -200,7 +222,7 @@ class _Cost:
         """The busiest engine, plus the first load and the last pixel block's way out."""
         this, c, t, e = self.this, self.cut, self.target, self.epilogue
         r = Rates(t, this.image.dtype)
-        blocks = self.blocks()
+        blocks = trips(this, c)
         parts = even_parts(blocks, self.cores)
         turns = [-(-n // p) for n, p in zip(blocks, parts, strict=True)]
         panels, tiles, active = math.prod(turns[:4]), math.prod(turns), math.prod(parts)
@@ -232,13 +254,6 @@ class _Cost:
     def _loads(self) -> int:
         """Loads of weights that do not stand, for a block of pixels."""
         return _panel_size(self.this, self.cut)[3] if self.cut.k1 else self._steps
-
-    def blocks(self) -> list[int]:
-        """Trips of the loops over images, rows, windows, groups and outputs."""
-        this, c, image = self.this, self.cut, self.this.image
-        sizes = (image.batch, image.oh, image.ow, this.count, this.outputs)
-        tiles = (1, c.rows, c.m0 if c.window else image.ow, c.groups, c.n0)
-        return [-(-size // part) for size, part in zip(sizes, tiles, strict=True)]
 
     def _panel(self) -> tuple[float, int]:
         """Bytes of a panel, and its loads."""
@@ -279,7 +294,7 @@ class _Place(NamedTuple):
 
 def replayed(this: Groups, c: Cut, e: Epilogue, target: Target, cores: int, best: float) -> float:
     """Cycles of the cores that have most, as many as work; infinity if not better than `best`."""
-    blocks = _Cost(this, c, e, target, cores).blocks()
+    blocks = trips(this, c)
     parts = even_parts(blocks, cores)
     turns = [-(-n // p) for n, p in zip(blocks, parts, strict=True)]
     nest = nest_of(this, c, e, Rates(target, this.image.dtype), [n > 1 for n in blocks], turns)

@@ -105,7 +105,15 @@ def test_every_cut_of_a_pool_nests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.target.name)
-@pytest.mark.parametrize("sizes", [(256, 28, 3, 1, 1, 256, 32), (96, 27, 5, 1, 2, 256, 2), (128, 28, 3, 2, 1, 128, 32)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (256, 28, 3, 1, 1, 256, 32),
+        (96, 27, 5, 1, 2, 256, 2),
+        (128, 28, 3, 2, 1, 128, 32),
+        (2048, 112, 3, 2, 1, 64, 2),  # panels that come by chunks of k
+    ],
+)
 def test_of_a_convolution_by_group(sizes: tuple[int, ...], machine: Machine, tmp_path: Path) -> None:
     """And replay agrees with the timing."""
     every = regions(program(tmp_path, text(GROUPED, *sizes)), machine)
