@@ -388,7 +388,8 @@ def classes(
 def replay_rows(
     c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = STEPS
 ) -> Column:
-    """Cycles and handicap of rows, those of one structure after those of another; see `replay`."""
+    """Cycles and handicap of rows, those of one structure after those of another, but first of all the first of each;
+    see `replay`."""
     f, found = c.found, np.full(len(rows), np.inf)
     first = c.values[rows, -1] if c.first is None else c.first[rows]
     other = first != c.values[rows, -1]
@@ -397,14 +398,18 @@ def replay_rows(
     values[:, :, :3] = extents
     values[:, which[:, 1] == FIRST, -1] = first[:, None]
     promise = np.maximum(f.bound[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
-    _, first, kinds = np.unique(c.structures[rows], return_index=True, return_inverse=True)
-    for kind in np.argsort(first):
-        some = np.flatnonzero((kinds == kind) & (promise < best))
-        if some.size:
-            these, nest = rows[some], c.nest_of(int(rows[some[0]]))
-            least = f.busy[these], f.bound[these], f.handicap[these]
-            found[some], budget = replay(nest, values[some], cores[some], *least, target, best, budget)
-            best = min(best, float(found[some].min()))
+    kinds, nests = c.structures[rows], dict[int, Nest]()
+    leaders = np.sort(np.unique(kinds, return_index=True)[1])
+    for part in (leaders, np.delete(np.arange(len(rows)), leaders)):
+        for kind in dict.fromkeys(kinds[part].tolist()):
+            some = part[(kinds[part] == kind) & (promise[part] < best)]
+            if some.size:
+                these = rows[some]
+                if kind not in nests:
+                    nests[kind] = c.nest_of(int(these[0]))
+                least = f.busy[these], f.bound[these], f.handicap[these]
+                found[some], budget = replay(nests[kind], values[some], cores[some], *least, target, best, budget)
+                best = min(best, float(found[some].min()))
     return found
 
 
