@@ -100,8 +100,9 @@ def main() -> None:
     parser.add_argument("--cores", type=int, help="all of the target, if not said")
     parser.add_argument("--kernels", type=int, default=20)
     parser.add_argument("--schedules", type=int, default=300, help="by replay, and as many at random, of each kernel")
+    parser.add_argument("--seed", type=int, default=0, help="other kernels and schedules")
     options = parser.parse_args()
-    target, random = Target.load(options.target), Random(0)
+    target, random = Target.load(options.target), Random(options.seed)
     machine = Machine(target, options.cores or target.cores)
     every = [kernel for model in options.models or MODELS for kernel in kernels(model, options.target)]
     some = sorted(random.sample(range(len(every)), min(options.kernels, len(every))))

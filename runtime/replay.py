@@ -23,18 +23,24 @@ replayed once.
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .replay_tokens import Child, tokens
+from .replay_tokens import Child, loops, tokens
 from .target import Target
 
 LOOP, END, OP, WAIT, SET = range(5)
-CONSTANT = -2
-"""The loop of a `Dim` whose extent is its `b`."""
+CONSTANT, NAMED = -2, -3
+"""The loop of a `Dim` whose extent is its b, and of one where it is a·b, b a parameter."""
+APART = -4
+"""Less the loop: that of a `Dim` made by `apart`."""
 WIDTH = 16
+NOTHING = (0,) * WIDTH
+OUT, BEGIN = 7, 2
+"""Fields: of the row of a loop its last row, and of that the first."""
 
 
 class Dim(NamedTuple):
@@ -48,6 +54,8 @@ class Dim(NamedTuple):
 
     def scaled(self, factor: float) -> "Dim":
         """Times a number."""
+        if self.loop == NAMED:
+            return Dim(NAMED, _times(self.a, factor), self.b, self.g)
         return Dim(self.loop, _times(self.a, factor), _times(self.b, factor), self.g)
 
     def plus(self, more: float) -> "Dim":
@@ -60,6 +68,11 @@ class Dim(NamedTuple):
         """In whole blocks of a size."""
         return Dim(self.loop, self.a, self.b, size)
 
+    def apart(self, tile: "float | str", size: float) -> "Dim":
+        """By what rows that are not one run cost more, a·extent of a loop in blocks of a size over itself; 1 if it is
+        `tile`."""
+        return Dim(APART - self.loop, self.a, tile, size)
+
 
 def _times(value: "float | str", factor: float) -> "float | str":
     if isinstance(value, str):
@@ -67,22 +80,27 @@ def _times(value: "float | str", factor: float) -> "float | str":
     return value * factor
 
 
+class _Places(dict["float | str", int]):
+    """Where values stand; a new one comes last."""
+
+    def __missing__(self, value: "float | str") -> int:
+        place = self[value] = len(self)
+        return place
+
+
 class Nest:
     """Rows of a loop nest whose numbers are `parameters`, given when it is replayed."""
 
     def __init__(self, *parameters: str):
-        self.rows: list[list[int]] = []
-        self.values: dict[float | str, int] = {name: place for place, name in enumerate(parameters)}
+        self.rows: list[tuple[int, ...]] = []
+        self.values = _Places((name, place) for place, name in enumerate(parameters))
         """Places of the parameters, and behind them of numbers."""
         self.parameters = len(parameters)
         self.buffers: list[tuple[int, int]] = []
         """Loop (-1: none) and slots."""
         self.loops = 0
         self._bodies: list[tuple[int, list[Child]]] = [(-1, [])]
-
-    def _value(self, value: "float | str") -> int:
-        """Where a parameter or number stands."""
-        return self.values.setdefault(value, len(self.values))
+        self._table: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     @contextmanager
     def loop(self, size: "float | str", step: "float | str", inside: Dim | None = None) -> Generator[Dim]:
@@ -90,13 +108,13 @@ class Nest:
         `size`."""
         number, begin = self.loops, len(self.rows)
         self.loops += 1
-        outer = [-1, 0, 0]
+        outer, place = (-1, 0, 0), self.values
         if inside is not None:
-            outer = [inside.loop, self._value(inside.a), self._value(inside.b)]
-        self.rows.append([LOOP, number, self._value(size), self._value(step), *outer])
+            outer = (inside.loop, place[inside.a], place[inside.b])
+        self.rows.append((LOOP, number, place[size], place[step], *outer))
         self._bodies.append((number, []))
         yield Dim(number)
-        self.rows.append([END, number])
+        self.rows.append((END, number))
         _, children = self._bodies.pop()
         self._bodies[-1][1].append((begin, len(self.rows) - 1, number, tuple(children)))
 
@@ -116,37 +134,46 @@ class Nest:
         writes: Sequence[int] = (),
     ) -> None:
         """An operation on buffers."""
-        value = self._value
-        row = [OP, int(engine), value(fixed), value(unit)]
+        place = self.values
+        row = [OP, int(engine), place[fixed], place[unit]]
         for loop, a, b, g in dims:
-            row += (loop, value(a), value(b), value(g))
+            row += (loop, place[a], place[b], place[g])
         row += (-1, 0, 0, 0) * (3 - len(dims))
         touched = {b: b in writes for b in (*reads, *writes)}
         self._bodies[-1][1].append((len(self.rows), int(engine), tuple(touched.items())))
-        self.rows.append(row)
+        self.rows.append(tuple(row))
 
     def table(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows with their tokens, as `_replay` reads them, and what each class of tokens begins with."""
-        found = tokens(tuple(self._bodies[0][1]), tuple(self.buffers))
-        rows: list[list[int]] = []
-        open_: list[int] = []
-        for number, row in enumerate(self.rows):
-            for engine, which in found.before.get(number, ()):
-                rows.append([WAIT, engine, which])
-            if row[0] == LOOP:
-                open_.append(len(rows))
-            elif row[0] == END:
-                begin = open_.pop()
-                row = [*row, begin]
-                rows[begin] = [*rows[begin], len(rows)]
-            rows.append(row)
-            for engine, which in found.behind.get(number, ()):
-                rows.append([SET, engine, which])
-        flat = list[int]()
-        for row in rows:
-            flat += row
-            flat += (0,) * (WIDTH - len(row))
-        return np.array(flat, np.int64).reshape(-1, WIDTH), np.array(found.granted, np.int64)
+        """The rows with their tokens, as `replay_loop.py` reads them, and what each class of tokens begins with; all
+        rows must be there."""
+        if self._table is not None:
+            return self._table
+        table, places, granted = _layout(tuple(self._bodies[0][1]), tuple(self.buffers), len(self.rows))
+        table = table.copy()
+        table[places] += np.array([(*row, *NOTHING[len(row) :]) for row in self.rows], np.int64)
+        self._table = table, granted
+        return self._table
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    children: tuple[Child, ...], buffers: tuple[tuple[int, int], ...], count: int
+) -> tuple[NDArray[np.int64], list[int], NDArray[np.int64]]:
+    """The table of a nest of so many rows, with nothing in it but tokens and where loops lead; the places of the rows
+    in it; what each class of tokens begins with."""
+    found, begins = tokens(children, buffers), {last: first for first, last in loops(children)}
+    rows: list[list[int]] = []
+    places: list[int] = []
+    for number in range(count):
+        rows += [[WAIT, engine, which] for engine, which in found.before.get(number, ())]
+        places.append(len(rows))
+        rows.append([])
+        if number in begins:
+            begin = places[begins[number]]
+            rows[begin], rows[-1] = [0] * OUT + [len(rows) - 1], [0] * BEGIN + [begin]
+        rows += [[SET, engine, which] for engine, which in found.behind.get(number, ())]
+    table = np.array([(*row, *NOTHING[len(row) :]) for row in rows], np.int64)
+    return table, places, np.array(found.granted, np.int64)
 
 
 def replay(

@@ -13,7 +13,7 @@ from .formulas import load_f64, store_f64
 from .isa import Engine
 from .jit import inline, jit
 from .numerics.bits import load_i64, store_i64
-from .replay import END, LOOP, OP, WAIT, WIDTH
+from .replay import APART, END, LOOP, NAMED, OP, WAIT, WIDTH
 
 MOST_LOOPS, ENGINES, QUEUE, OUTSTANDING = 12, 7, 64, 16
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
@@ -105,10 +105,12 @@ def _value(core, index):  # type: ignore[no-untyped-def]
 
 @inline
 def _extent(core, row, field):  # type: ignore[no-untyped-def]
-    """a·extent + b of a loop, or b alone; the fields are loop, a, b."""
+    """a·extent + b of a loop, b alone, or a·b; the fields are loop, a, b."""
     value, loop = _value(core, load_i64(row, field + 2)), load_i64(row, field)
     if loop >= 0:
         value += load_f64(core, LOOPS + 3 * loop + EXTENT) * _value(core, load_i64(row, field + 1))
+    elif loop == NAMED:
+        value *= _value(core, load_i64(row, field + 1))
     return value
 
 
@@ -118,8 +120,15 @@ def _cost(core, row):  # type: ignore[no-untyped-def]
     cost = _value(core, load_i64(row, 3))
     for f in range(4, 16, 4):
         if load_i64(row, f) != -1:
-            factor, block = _extent(core, row, f), _value(core, load_i64(row, f + 3))
-            cost *= np.ceil(factor / block) if block > 0 else factor
+            block = _value(core, load_i64(row, f + 3))
+            if load_i64(row, f) <= APART:
+                extent = load_f64(core, LOOPS + 3 * (APART - load_i64(row, f)) + EXTENT)
+                extent *= _value(core, load_i64(row, f + 1))
+                if extent != _value(core, load_i64(row, f + 2)):
+                    cost *= np.ceil(extent / block) * block / extent
+            else:
+                factor = _extent(core, row, f)
+                cost *= np.ceil(factor / block) if block > 0 else factor
     return cost
 
 

@@ -6,7 +6,6 @@ a stricter token of the same two engines orders anyway has none of its own.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 Op: TypeAlias = tuple[int, int, tuple[tuple[int, bool], ...]]
@@ -42,7 +41,6 @@ class _Class(NamedTuple):
         return same and self.p >= other.p and self.q <= other.q and self.distance <= other.distance
 
 
-@lru_cache(maxsize=256)
 def tokens(children: tuple[Child, ...], buffers: tuple[tuple[int, int], ...]) -> Tokens:
     """The tokens of a nest whose buffers have a loop (-1: none) and slots."""
     bodies = dict(_bodies(-1, children))
@@ -65,6 +63,14 @@ def tokens(children: tuple[Child, ...], buffers: tuple[tuple[int, int], ...]) ->
 def _over(one: _Class, other: _Class, earlier: bool) -> bool:
     """Whether `one` makes `other` superfluous; of two that imply each other the earlier remains."""
     return one.implies(other) and (earlier or not other.implies(one))
+
+
+def loops(children: tuple[Child, ...]) -> Iterator[tuple[int, int]]:
+    """First and last rows of the loops."""
+    for child in children:
+        if len(child) == 4:
+            yield child[0], child[1]
+            yield from loops(child[3])
 
 
 def _bodies(loop: int, children: tuple[Child, ...]) -> Iterator[tuple[int, tuple[Child, ...]]]:

@@ -24,7 +24,6 @@ from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
-from ...runtime.target import Target
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
 from .product import SEGMENT, Matrix, Product, Tiling, schedules
 from .schedule import Epilogue
@@ -35,7 +34,7 @@ def tile_product(name: str, region: Region, product: Product, machine: Machine) 
     """The kernel of a matrix product; the best schedule whose buffers fit."""
     target, cores = machine.target, machine.cores
     machine.need_cube(product.dtype)
-    found = schedules(product, target, cores, epilogue_of(region, target))
+    found = schedules(product, target, cores, epilogue_of(region))
     return first_fitting(
         (_build(name, region, product, t, cores) for t in found),
         machine,
@@ -49,12 +48,12 @@ def tile_operands(region: Region) -> list[SSAValue]:
     return [v for v in region.arguments if v not in panels or any(v in op.operands for op in epilogue(region))]
 
 
-def epilogue_of(region: Region, target: Target) -> Epilogue:
+def epilogue_of(region: Region) -> Epilogue:
     """What follows the accumulator of a region, in numbers."""
     ops, anchor = epilogue(region), region.ops[0]
     maps = [op.loops().kernel for op in ops]
-    cost = sum(
-        FUNCTIONS[kernel.fn].passes * max(SIZES[dtype_name(v)] for v in (*op.operands, op.results[0]))
+    vector = tuple(
+        (max(SIZES[dtype_name(v)] for v in (*op.operands, op.results[0])), FUNCTIONS[kernel.fn].passes)
         for op, kernel in zip(ops, maps, strict=True)
         if isinstance(kernel, Map)
     )
@@ -65,7 +64,7 @@ def epilogue_of(region: Region, target: Target) -> Epilogue:
         SIZES[dtype_name(v)] for v in others if math.prod(shape(v)) != size
     )
     results = tuple(SIZES[dtype_name(v)] for v in region.results)
-    return Epilogue(len(ops), cost / target.vector_bytes, whole, vectors, results, SIZES[dtype_name(anchor.results[0])])
+    return Epilogue(vector, whole, vectors, results, SIZES[dtype_name(anchor.results[0])])
 
 
 # emission -------------------------------------------------------------------------------------------------------------

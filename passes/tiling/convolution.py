@@ -236,8 +236,14 @@ def panel_size(image: Image, t: Table) -> Panel:
         here = (t["stream"] == 1) & (t["k1"] == k1)
         part = image.part(int(k1))
         height[here], width[here] = part.height(t["rows"][here]), part.channels
-        chunks[here] = ceil(image.depth, image.grid(int(k1)).unit) * image.grid(int(k1)).parts
+        chunks[here] = image.pieces(int(k1))
     return Panel(height, across, width, chunks)
+
+
+def run_bytes(image: Image, t: Table, width: Column, target: Target) -> Column:
+    """Bytes that a pixel of a panel takes of the port: whole bursts, where pixels do not follow each other."""
+    size, burst = width * SIZES[image.dtype], target.gm_burst
+    return np.where((t["window"] == 1) | (t["stream"] == 1), ceil(size, burst) * burst, size)
 
 
 def l1_need(image: Image, columns: int, t: Table) -> Column:
@@ -269,7 +275,7 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     w_stands = resident & (n_whole | ~rows_outer)
     w_times = np.where(w_stands, np.where(n_whole, 1, b), b * np.where(resident, panels, nm))
     height, across, width, times = panel_size(image, t)
-    line = across * width * es
+    line = across * run_bytes(image, t, width, g)
     panel = np.where(stream, height, image.panel_rows(np.minimum(t["rows"], oh))) * line
     loaded = np.where(stream, lines * height, image.loaded_rows(oh, lines))
     left = a_times * b * loaded * windows(image, t) * times * line
@@ -281,7 +287,8 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
     l1, ub = l1_need(image, columns, t), t["m0"] * t["n0"] * e.ub
-    work = Work(b * m * n, tiles, cube, feed, left + right, transfers, first, l1, ub, cores)
+    vector = e.vector(r, b * m * n, n, t["n0"], columns)
+    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
     return total(r, e, work)
 
 
@@ -370,7 +377,8 @@ def choices(image: Image, columns: int, target: Target, cores: int, epilogue: Ep
     height, _, width, _ = panel_size(image, t)
     halo = np.full_like(width, image.pads[0])
     cut = (t["window"] == 1) | (t["stream"] == 1)
-    run = np.where(cut, ceil(width * r.esize, target.gm_burst), image.w * image.channels * r.esize / target.gm_burst)
+    pixels = np.where(cut, 1, image.w)
+    run = pixels * run_bytes(image, t, width, target) / target.gm_burst
     values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run, height, halo], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     inner = inner_loops(image.depth, t, (t["resident"] == 0) | (t["stream"] == 1))

@@ -28,7 +28,7 @@ def tile_depthwise(name: str, region: Region, image: Image, machine: Machine) ->
     """The kernel of a depthwise convolution; the best schedule whose buffers fit."""
     target, cores, image = machine.target, machine.cores, image.upright()
     machine.need_cube(image.dtype)
-    found = schedules(image, target, cores, epilogue_of(region, target))
+    found = schedules(image, target, cores, epilogue_of(region))
     return first_fitting(
         (_build(name, region, image, c, cores) for c in found),
         machine,

@@ -213,10 +213,12 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
     cores = working(t, sizes, (1, t["rows"], t["n0"]), share, none, none, loaded + b * m * n * e.moved)
     runs = ceil(image.kernel[0], np.maximum(1, t["down"]))
     again = ceil(t["rows"] * image.ow, t["m0"]) * (t["window"] == 0) + (t["window"] == 1)
-    by_rows = b * ceil(oh, rows) * again * parts * runs * heights(image, t) * across * n * es
-    transfers = np.where(down, 2 * tiles * parts * ceil(n0, GROUP) * runs, halo * panels + 1)
+    group = ceil(n, GROUP) * ceil(min(GROUP, image.channels) * es, g.gm_burst) * g.gm_burst  # in whole bursts
+    by_rows = b * ceil(oh, rows) * again * parts * runs * heights(image, t) * across * group
+    transfers = np.where(down, 2 * tiles * ceil(n0, GROUP) * runs, halo * panels + 1)
     traffic = np.where(down, by_rows + weights, loaded + kept)
-    work = Work(b * m * n, tiles, cube, feed, traffic, transfers, first, l1, ub, cores)
+    vector = e.vector(r, b * m * n, n, t["n0"], image.channels)
+    work = Work(b * m * n, tiles, vector, cube, feed, traffic, transfers, first, l1, ub, cores)
     return total(r, e, work)
 
 

@@ -126,6 +126,11 @@ class Image:
         block = self.c0 * self.taps
         return Grid(k1, k1 if k1 >= block else block)
 
+    def pieces(self, k1: int) -> int:
+        """Chunks of the grid."""
+        grid = self.grid(k1)
+        return -(-self.depth // grid.unit) * grid.parts
+
     def part(self, k1: int) -> "Image":
         """What a chunk of the grid has of the image: its channels, and the rows of the kernel."""
         blocks = k1 // (self.c0 * self.taps)

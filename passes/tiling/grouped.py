@@ -10,200 +10,28 @@ A block of one group may also be cut by its outputs, and may bring its weights s
 chunk of k has of the panel.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...dialects import tile
-from ...dialects.graph.contract import GroupConv2DOp, inner_channels, packed_depth
-from ...dialects.graph.op import GraphOp, dtype_name, shape
-from ...dialects.graph.properties import ints
-from ...dialects.tile import SIZES
+from ...dialects.graph.contract import inner_channels
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
-from ...runtime.expr import LEVELS
-from ...runtime.target import Target
 from .body import Dim, Machine, Region, first_fitting
-from .contraction import SEGMENT, Chunk, Finish, contract, maybe_loop, upto
-from .geometry import Image, panel_heights
+from .contraction import Chunk, Finish, contract, epilogue_of, maybe_loop, upto
+from .grouped_space import Cut, Groups, joins, ranked
 from .image import Rows, pixel_blocks
-from .space import Joined, Spot, balanced, balanced16, flat_arguments, open_tiles, up16
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Geometry of a convolution by group: `image` with all channels; groups, and the channels and outputs of one."""
-
-    image: Image
-    count: int
-    channels: int
-    outputs: int
-
-    @staticmethod
-    def of(op: GraphOp) -> "Groups":
-        """The geometry of a `graph.group_conv2d`."""
-        assert isinstance(op, GroupConv2DOp)
-        batch, h, w, count, channels = shape(op.x)
-        _, oh, ow, outputs = shape(op.result)
-        kernel, strides, dilations, pads = (
-            ints(op.properties, name) for name in ("kernel", "strides", "dilations", "pads")
-        )
-        first, second, third, fourth = ((n[0], n[1]) for n in (kernel, strides, dilations, pads))
-        image = Image(batch, h, w, count * channels, oh, ow, first, second, third, fourth, dtype_name(op.x))
-        return Groups(image.upright(), count, channels, outputs // count)
-
-    @property
-    def depth(self) -> int:
-        """Length of k."""
-        return packed_depth(self.channels, self.image.taps)
-
-    @property
-    def inner(self) -> Image:
-        """One group."""
-        return replace(self.image, channels=self.channels)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Output rows of a panel; pixels, groups and outputs of each for a tile; k of a step; `resident`: all weights of a
-    block are in L1; `window`: a panel is for m0 pixels of one row; `k1`: it has a chunk of k, if that is not 0."""
-
-    rows: int
-    m0: int
-    groups: int
-    n0: int
-    k0: int
-    resident: bool
-    window: bool = False
-    k1: int = 0
-
-    @property
-    def width(self) -> int:
-        """Columns of an accumulator."""
-        return up16(self.groups * self.n0)
+from .space import Joined, Spot, flat_arguments, open_tiles, up16
 
 
 def tile_groups(name: str, region: Region, machine: Machine) -> tile.KernelOp:
-    """The kernel of a convolution by group; the best cut by estimate whose buffers fit."""
+    """The kernel of a convolution by group; the best cut whose buffers fit."""
     this, target, cores = Groups.of(region.ops[0]), machine.target, machine.cores
     machine.need_cube(this.image.dtype)
-    cuts = sorted(fitting_cuts(this, target), key=lambda c: _estimate(this, c, target, cores))
+    found = ranked(this, epilogue_of(region), target, cores)
     return first_fitting(
-        (_Grouped(name, region, this, c, cores).build() for c in cuts),
+        (_Grouped(name, region, this, c, cores).build() for c in found),
         machine,
         "a panel of rows and the tiles of one group must fit on chip",
     )
-
-
-def fitting_cuts(this: Groups, target: Target) -> Sequence[Cut]:
-    """Cuts that may fit L1; if none does, the one that needs least."""
-    cuts = [*_cuts(this, target)]
-    fits = [c for c in cuts if _least(this, c) <= target.l1_bytes]
-    return fits or sorted(cuts, key=lambda c: _least(this, c))[:1]
-
-
-def _cuts(this: Groups, target: Target) -> Iterator[Cut]:
-    """Cuts whose tiles fit L0 twice."""
-    image, es = this.image, SIZES[this.image.dtype]
-    large = image.large(this.channels, target)
-    panels = [(rows, _pixels(image, rows), False) for rows in panel_heights(image, large)]
-    if large:
-        panels.append((1, image.window_tiles(), True))
-    for rows, sizes, window in panels:
-        for groups, n0, resident in _blocks(this):
-            width = up16(groups * n0)
-            for m0 in sizes:
-                if 8 * m0 * width > target.l0c_bytes:
-                    continue
-                most = min(target.l0a_bytes // (2 * m0 * es), target.l0b_bytes // (2 * up16(n0) * es))
-                yield from _deep(this, Cut(rows, m0, groups, n0, 0, resident, window), most, large, target)
-
-
-def _deep(this: Groups, cut: Cut, most: int, large: bool, target: Target) -> Iterator[Cut]:
-    """The cut with steps of at most so many k, and if panels are large with chunks of k."""
-    for k in (512, 256, 128, 64, 32, 16):
-        k0 = balanced16(this.depth, k) if this.depth <= SEGMENT else k
-        found = replace(cut, k0=k0)
-        if (k == 16 or k < 2 * k0) and k0 <= most and _levels(this, found) <= _most_levels(this, cut):
-            yield found
-            break
-    if large and cut.groups == 1 and _pixels_of(this, cut) == 1:
-        for k1 in this.inner.chunks():
-            k0 = max((16 * d for d in range(1, k1 // 16 + 1) if k1 // 16 % d == 0 and 16 * d <= most), default=0)
-            found = replace(cut, k0=k0, k1=k1)
-            if k0 and _levels(this, found) <= _most_levels(this, cut):
-                yield found
-
-
-def _pixels(image: Image, rows: int) -> list[int]:
-    """Pixels of a tile under panels of so many output rows."""
-    sizes = [(m, balanced16(rows * image.ow, m)) for m in (256, 128, 64, 32, 16)]
-    return [m0 for m, m0 in sizes if (m == 16 or m < 2 * m0) and not image.two_bounds(rows, m0)]
-
-
-def _blocks(this: Groups) -> Iterator[tuple[int, int, bool]]:
-    """(groups, outputs of each, whether the weights stay): several groups whole, or one group and part of it."""
-    if this.depth <= SEGMENT:
-        parts = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
-        several = dict.fromkeys(balanced(this.count, -(-this.count // n)) for n in parts)
-        yield from ((groups, this.outputs, True) for groups in several if groups > 1)
-    for n0 in dict.fromkeys(min(this.outputs, balanced16(this.outputs, n)) for n in (256, 128, 64, 32, 16)):
-        yield from ((1, n0, resident) for resident in (True, False))
-
-
-def _levels(this: Groups, c: Cut) -> int:
-    """Loops, one in another."""
-    image = this.image
-    tiles = (image.batch > 1, c.rows < image.oh, c.groups < this.count, c.n0 < this.outputs)
-    steps = (c.m0 < c.rows * image.ow, c.groups > 1, c.k0 < (c.k1 or this.depth), this.depth > SEGMENT, c.k1 > 0)
-    return max(1, sum(tiles)) + sum(steps)
-
-
-def _most_levels(this: Groups, c: Cut) -> int:
-    """Loops that may nest, images and their panels of rows being able to have one."""
-    return LEVELS + (this.image.batch > 1 and c.rows < this.image.oh)
-
-
-def _pixels_of(this: Groups, c: Cut) -> int:
-    """Tiles of the pixels of a panel."""
-    return 1 if c.window else -(-c.rows * this.image.ow // c.m0)
-
-
-def _least(this: Groups, c: Cut) -> int:
-    """Bytes in L1 at least."""
-    image, part = this.image, this.inner.part(c.k1) if c.k1 else replace(this.image, channels=this.channels * c.groups)
-    across = image.across(c.m0) if c.window else image.w
-    rows = part.height(c.rows) if c.k1 else image.panel_rows(c.rows)
-    depth = this.depth * c.groups if c.resident else min(SEGMENT, c.k1 or c.k0)
-    return (rows * across * part.channels + depth * up16(c.n0)) * SIZES[image.dtype]
-
-
-def _estimate(this: Groups, c: Cut, target: Target, cores: int) -> float:
-    """Cycles of the busiest core: the busiest engine, plus the first load and the last tile's way out."""
-    image, es = this.image, SIZES[this.image.dtype]
-    windows, across = (-(-image.ow // c.m0), image.across(c.m0)) if c.window else (1, image.w)
-    outer, blocks = image.batch * -(-image.oh // c.rows) * windows, -(-this.count // c.groups)
-    share = -(-outer // cores) if outer > 1 else -(-blocks // cores) / blocks
-    pixels, steps = _pixels_of(this, c), -(-this.depth // c.k0)
-    wide = image.dtype == "f32"
-    block_k, cost = (target.cube_k_f32, target.cube_cost_f32) if wide else (target.cube_k_f16, 1)
-    cells = -(-c.m0 // target.cube_m) * -(-c.n0 // target.cube_n) * -(-this.depth // block_k) * cost
-    parts = -(-this.outputs // c.n0)
-    each = pixels * this.count * parts
-    cube = each * (cells + steps * target.fixed_mma)
-    feed = each * (
-        this.depth * es * (c.m0 / target.feed_a_bytes + c.n0 / target.feed_b_bytes) + 2 * steps * target.fixed_feed
-    )
-    tiles, area = pixels * blocks * parts, c.m0 * c.groups * c.n0
-    drain = tiles * (area / target.drain_elements + target.fixed_drain)
-    bandwidth = min(target.gm_path, target.gm_port / cores)
-    times = 1 if c.resident else pixels
-    weights = this.count * this.depth * this.outputs * es * times
-    chunks = -(-this.depth // c.k1) if c.k1 else 0
-    height = this.inner.part(c.k1).height(c.rows) * chunks * parts if c.k1 else image.panel_rows(c.rows)
-    load = (height * across * image.channels * es + weights) / bandwidth
-    loads = (0 if c.resident else chunks or steps) + chunks
-    load += blocks * (1 + parts * times * max(1, loads)) * target.fixed_load
-    store = tiles * (area * es / bandwidth + target.fixed_store)
-    return share * max(cube, feed, drain, load + store) + load / blocks + (drain + store) / tiles
 
 
 @dataclass
@@ -229,7 +57,7 @@ class _Grouped:
         rows = Rows(k, buffers[anchor.operands[0]], image, c.rows, c.m0 if c.window else None)
         self.weights = _Weights(k, buffers[anchor.operands[1]], this, c)
         loops = [d for d in (0, 1, 4, 2, 3) if dims[d].blocks > 1]
-        joined = Joined(k, dims) if _levels(this, c) > LEVELS else None
+        joined = Joined(k, dims) if joins(this, c) else None
         loops = joined.loops(loops) if joined else loops
         levels, slots = max(1, len(loops)), 2 if loops else 1
 

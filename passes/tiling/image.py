@@ -31,7 +31,7 @@ def tile_convolution(name: str, region: Region, image: Image, columns: int, mach
     """The kernel of a convolution (one group); the best schedule whose buffers fit."""
     target, cores, image = machine.target, machine.cores, image.upright()
     machine.need_cube(image.dtype)
-    found = schedules(image, columns, target, cores, epilogue_of(region, target))
+    found = schedules(image, columns, target, cores, epilogue_of(region))
     return first_fitting(
         (_build(name, region, image, columns, c, cores) for c in found),
         machine,

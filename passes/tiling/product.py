@@ -9,8 +9,9 @@ global memory.
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,17 +123,19 @@ def lattice(p: Product, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     depth = up16(min(p.k, SEGMENT))
     tiles = k_steps(p.k, m0, n0, p.esize, target)
     rows: list[NDArray[np.int64]] = []
-    for steps in (1, 2, 4, 8):
-        some = tiles[tiles[:, 2] * steps < 2 * depth]  # those that fewer steps do not cover
+    several = (tiles[:, 0] < p.m) & (tiles[:, 1] < p.n)  # otherwise there is but one order of loops
+    for steps, m_outer in product((1, 2, 4, 8), (1, 0)):
+        some = tiles[(tiles[:, 2] * steps < 2 * depth) & (several | (m_outer == 1))]  # not covered by fewer steps
         k1 = np.minimum(some[:, 2:] * steps, depth)
-        for rest in product((1, 0), (1, 0), (1, 0)):  # m_outer, a_full, w_full
-            if steps == 1 or rest[1:] != (1, 1):
-                rows.append(np.concatenate([some, k1, np.broadcast_to(rest, (len(some), 3))], 1))
+        for full in product((1, 0), (1, 0)):  # a_full, w_full
+            if steps == 1 or full != (1, 1):
+                rows.append(np.concatenate([some, k1, np.broadcast_to((m_outer, *full), (len(some), 3))], 1))
     table = np.concatenate(rows)
     t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Tiling._fields[:7])}
     parts = splits(p, m0, n0, r, cores, epilogue)
     m_outer, a_full, w_full = table[:, 4:].T == 1
-    kind = np.where(m_outer & a_full, 0, np.where(~m_outer & w_full, 1, 2))
+    either = (t["m0"] >= p.m) | (t["n0"] >= p.n)
+    kind = np.where(m_outer & a_full, 0, np.where(w_full & (~m_outer | either), 1, 2))
     tile = np.searchsorted(m0 * 1024 + n0, table[:, 0] * 1024 + table[:, 1])
     t |= {name: parts[kind, tile, i] for i, name in enumerate(PARTS)}
     need = l1_need(p, t)
@@ -211,45 +214,64 @@ def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Esti
     first = t["m0"] * np.where(a_full, p.k, t["k1"]) + t["n0"] * np.where(w_full, p.k, t["k1"])
     ub = t["m0"] * t["n0"] * e.ub
     l1, first = l1_need(p, t), first * es
-    work = Work(b * m * n, tiles, cube, feed, left + right, transfers, first, l1, ub, cores)
+    vector = e.vector(r, b * m * n, n, t["n0"], p.n)
+    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
     return total(r, e, work)
 
 
-def nest_of(structure: tuple[Any, ...], p: Product, r: Rates, e: Epilogue) -> Nest:
+class Structure(NamedTuple):
+    """What the nests of tilings have in common."""
+
+    loops: tuple[str, ...]
+    inner: tuple[bool, ...]
+    """A row of `inner_loops`."""
+    full: tuple[bool, bool]
+    """Of the left and the right operand, as below."""
+    along: tuple[bool, bool]
+    """Whether k is contiguous in global memory."""
+    shared: bool
+    depth: int | None
+    """k, if it has several segments."""
+
+
+@lru_cache(maxsize=512)
+def nest_of(s: Structure, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the tilings of one structure, as `contraction` emits it."""
-    loops, a_full, w_full, inner = structure
-    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1")
-    here = {"b": number(1), "m": number(p.m), "n": number(p.n)}
+    nest = Nest("b", "m", "n", "m0", "n0", "k0", "k1", "all m", "all n", "all k")
+    depth = s.depth or "all k"
+    here = {"b": number(1), "m": number("all m"), "n": number("all n")}
+    sides = (("w", 1, "n" if s.shared else "bn"), ("a", 0, "bm"))
     with ExitStack() as stack:
         panels: dict[str, int] = {}
-        for depth in range(-1, len(loops)):
-            if depth >= 0:
-                d = loops[depth]
+        for level in range(-1, len(s.loops)):
+            if level >= 0:
+                d = s.loops[level]
                 here[d] = stack.enter_context(nest.loop(d, {"b": 1, "m": "m0", "n": "n0"}[d]))
-            for side, full, depends in (("w", w_full, "n" if p.shared else "bn"), ("a", a_full, "bm")):
-                if full and max((loops.index(d) for d in depends if d in loops), default=-1) == depth:
+            for side, place, depends in sides:
+                at = max((s.loops.index(d) for d in depends if d in s.loops), default=-1)
+                if s.full[place] and at == level:
                     panels[side] = nest.buffer()
-                    panel_load(nest, r, p, side, panels[side], here, number(p.k))
+                    panel_load(nest, r, side, s.along[place], panels[side], here, number(depth))
         m, n = here["m"], here["n"]
         loaded = e.loads(nest, r, m, n)
 
         def chunk(k: Dim) -> tuple[int, int]:
             """The panels of both operands, those that do not stand loaded."""
-            for side in ("w", "a"):
+            for side, place, _ in sides:
                 if side not in panels:
                     panels[side] = nest.buffer()
-                    panel_load(nest, r, p, side, panels[side], here, k)
+                    panel_load(nest, r, side, s.along[place], panels[side], here, k)
             return panels["a"], panels["w"]
 
-        acc = contract(nest, r, p.k, inner, m, n, chunk)
+        acc = contract(nest, r, depth, s.inner, m, n, chunk)
         e.emit(nest, r, acc, loaded, m, n)
     return nest
 
 
-def panel_load(nest: Nest, r: Rates, p: Product, side: str, into: int, here: dict[str, Dim], k: Dim) -> None:
+def panel_load(nest: Nest, r: Rates, side: str, along: bool, into: int, here: dict[str, Dim], k: Dim) -> None:
     """A panel in the order that its operand is stored in."""
     rows = here["m" if side == "a" else "n"]
-    if (p.a if side == "a" else p.w).column == 1:
+    if along:
         r.load(nest, into, (rows,), k)
     else:
         r.load(nest, into, (k,), rows)
@@ -262,16 +284,21 @@ def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choic
     share = shares((p.batch, p.m, p.n), (1, t["m0"], t["n0"]), t)
     found = estimate(p, t, share, r, epilogue)
     names = ("m0", "n0", "k0", "k1")
-    values = np.stack([*share, *(t[name] for name in names)], 1)
+    whole = (np.full_like(t["m0"], size) for size in (p.m, p.n, p.k))
+    values = np.stack([*share, *(t[name] for name in names), *whole], 1)
     rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
     rows_loop, columns_loop = t["m0"] < p.m, t["n0"] < p.n
     m_outer = rows_loop & columns_loop & (t["m_outer"] == 1)
     inner = inner_loops(p.k, t, (t["a_full"] == 0) | (t["w_full"] == 0))
     code = numbered(rows_loop, columns_loop, m_outer, t["a_full"], t["w_full"], *inner.T)
 
+    along, depth = (p.a.column == 1, p.w.column == 1), p.k if p.k > SEGMENT else None
+
     def nest(row: int) -> Nest:
         x = Tiling._make(int(v) for v in rows[row])
-        return nest_of((x.loops(p), bool(x.a_full), bool(x.w_full), inner[row]), p, r, epilogue)
+        full = bool(x.a_full), bool(x.w_full)
+        s = Structure(x.loops(p), tuple(inner[row].tolist()), full, along, p.shared, depth)
+        return nest_of(s, r, epilogue)
 
     return Choices(rows, found, code, (p.batch, p.m, p.n), values, nest)
 

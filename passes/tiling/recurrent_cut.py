@@ -4,6 +4,7 @@ A step's time is estimated block by block, from the feed of the first weights to
 before the last hide what the last one does after the cube.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from ...dialects.recurrence import Phase, Recurrence, Ref, Space
 from ...dialects.tile import SIZES
 from ...runtime.numerics.functions import FUNCTIONS
 from ...runtime.target import Target
-from .space import balanced, balanced16, up16
+from .space import balanced, balanced16, even_parts, up16
 
 F32 = 4
 """Bytes."""
@@ -111,15 +112,16 @@ class Plan:
     def cycles(self, cores: int) -> float:
         """Of the busiest core."""
         t, nest, c = self.target, self.nest, self.cut
-        bandwidth = min(t.gm_path, t.gm_port / cores)
+        directions, blocks = len(nest.reverse), -(-nest.batch // c.rows)
+        parts = even_parts((directions, blocks), cores)
+        turns = -(-directions // parts[0]) * -(-blocks // parts[1])
+        bandwidth = min(t.gm_path, t.gm_port / math.prod(parts))
         phases = [self._phase(phase, bandwidth) for phase in nest.cell.phases]
         step, loads = (sum(times) for times in zip(*phases, strict=True))
         column = nest.cell.gates * SIZES[self.dtype] / bandwidth
         kept = (c.near + c.held) * nest.hidden * column
         first = kept + self.streamed * c.units * column  # before the first step can begin
         sequence = max(first + nest.time * step, kept + nest.time * loads + step / self.blocks)
-        directions, blocks = len(nest.reverse), -(-nest.batch // c.rows)
-        turns = min(-(-directions // cores) * blocks, directions * -(-blocks // cores))
         return turns * (sequence + 4 * t.fixed_load)
 
     def _phase(self, phase: Phase, bandwidth: float) -> tuple[float, float]:

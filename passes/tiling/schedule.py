@@ -18,16 +18,19 @@ from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
 from ...runtime.isa import Engine
-from ...runtime.replay import CONSTANT, Dim, Nest, replay
+from ...runtime.replay import CONSTANT, NAMED, Dim, Nest, replay
 from ...runtime.target import Target
 
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
 
-REPLAYED = 256
+REPLAYED = 320
 """Schedules that are replayed, the best by estimate."""
 STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
+
+LIKELY = 0.88
+"""Part of its estimate that a schedule takes at least: what cannot win if that is so is not replayed."""
 
 TRAFFIC = 0.15
 """Part of the time of its transfers that a schedule costs the kernels around it."""
@@ -121,11 +124,12 @@ class Rates:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What follows an accumulator, per tile: the ops of the vector engine and the operands that they load."""
+    """What follows an accumulator, per tile: the ops of the vector engine and the operands that they load.
 
-    instructions: int
-    cost: float
-    """Vector cycles per element, of all of them."""
+    An instruction takes a tile as one run, but row by row where a tile is narrower than its buffer."""
+
+    ops: tuple[tuple[int, int], ...]
+    """Of each instruction of the vector engine the element size and the passes."""
     whole: tuple[int, ...]
     """Element sizes of the operands of the result's shape."""
     vectors: tuple[int, ...]
@@ -143,7 +147,19 @@ class Epilogue:
     @property
     def ub(self) -> int:
         """Bytes of UB per element of a tile: everything twice."""
-        return 2 * (sum(self.whole) + self.drained + (sum(self.results) if self.instructions else 0))
+        return 2 * (sum(self.whole) + self.drained + (sum(self.results) if self.ops else 0))
+
+    def vector(
+        self, r: Rates, size: "Column | float", n: "Column | float", n0: "Column | float", columns: int
+    ) -> Column:
+        """Cycles of the vector engine for `size` elements, but for what is fixed: of n of `columns`, in tiles of
+        n0."""
+        runs = np.asarray(size * sum(esize * passes for esize, passes in self.ops) / r.target.vector_bytes)
+        rest = np.where(n0 < columns, n % n0, 0)
+        if not self.ops or not rest.any():
+            return runs
+        rows = sum(passes * ceil(rest * esize, r.target.vector_bytes) for esize, passes in self.ops)
+        return runs * (n - rest) / n + size / n * rows
 
     def emit(self, nest: Nest, r: Rates, acc: int, loaded: Sequence[int], m: Dim, n: Dim) -> None:
         """Drain, vector ops, store."""
@@ -158,11 +174,18 @@ class Epilogue:
             (held,),
         )
         out = held
-        if self.instructions:
+        if self.ops:
             out = nest.buffer()
-            nest.op(Engine.VECTOR, t.fixed_vector * self.instructions, self.cost, (m, n), (held, *loaded)[:4], (out,))
+            self._emit_ops(nest, r, (held, *loaded)[:4], out, m, n)
         for esize in self.results:
             r.store(nest, out, m, n, esize)
+
+    def _emit_ops(self, nest: Nest, r: Rates, reads: Sequence[int], out: int, m: Dim, n: Dim) -> None:
+        """The ops, those of one element size as one."""
+        for esize in sorted({esize for esize, _ in self.ops}):
+            passes, run = [p for size, p in self.ops if size == esize], r.target.vector_bytes / esize
+            dims = (m, n) if n.loop < 0 else (m, n, n.apart("n0", run))
+            nest.op(Engine.VECTOR, r.target.fixed_vector * len(passes), sum(passes) / run, dims, reads, (out,))
 
     def loads(self, nest: Nest, r: Rates, m: Dim, n: Dim) -> list[int]:
         """The operands that come with each tile."""
@@ -182,6 +205,8 @@ class Work(NamedTuple):
     size: Column
     """Elements of the result."""
     tiles: Column
+    vector: Column
+    """Cycles, but for what is fixed."""
     cube: Column
     """Cycles."""
     feed: Column
@@ -202,7 +227,7 @@ class Work(NamedTuple):
 def longest(r: Rates, e: Epilogue, size: Column, cube: Column, transfers: Column) -> Column:
     """About how many cycles a core's share takes, whatever the schedule: `size` elements of the result, cycles of the
     cube and of transfers."""
-    drain, vector = size / r.target.drain_elements, size * e.cost
+    drain, vector = size / r.target.drain_elements, e.vector(r, size, 1, 1, 1)
     return np.maximum.reduce([cube, transfers, drain, vector]) + TRAFFIC * transfers + APART * (cube + drain + vector)
 
 
@@ -230,7 +255,7 @@ def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
     bandwidth = r.bandwidth(w.cores)
     loads = (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load
     drain = w.size / g.drain_elements + w.tiles * g.fixed_drain
-    vector = w.size * e.cost + w.tiles * g.fixed_vector * e.instructions
+    vector = w.vector + w.tiles * g.fixed_vector * len(e.ops)
     stored, stores = w.size * sum(e.results), w.tiles * g.fixed_store
     port = (loaded + stored) * w.cores / g.gm_port
     busy = np.zeros((len(port), len(Engine)))
@@ -363,7 +388,8 @@ def classes(
 def replay_rows(
     c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = STEPS
 ) -> Column:
-    """Cycles and handicap of rows, those of one structure after those of another; see `replay`."""
+    """Cycles and handicap of rows, those of one structure after those of another, but first of all the first of each;
+    see `replay`."""
     f, found = c.found, np.full(len(rows), np.inf)
     first = c.values[rows, -1] if c.first is None else c.first[rows]
     other = first != c.values[rows, -1]
@@ -371,14 +397,19 @@ def replay_rows(
     values = np.repeat(c.values[rows, None], cores.shape[1], 1)
     values[:, :, :3] = extents
     values[:, which[:, 1] == FIRST, -1] = first[:, None]
-    busy, least, handicap = f.busy[rows], f.bound[rows], f.handicap[rows]
-    kinds, first = np.unique(c.structures[rows], return_index=True)
-    for kind in kinds[np.argsort(first)]:
-        some = np.flatnonzero((c.structures[rows] == kind) & (least + handicap < best))
-        if some.size:
-            given = (values[some], cores[some], busy[some], least[some], handicap[some])
-            found[some], budget = replay(c.nest_of(int(rows[some[0]])), *given, target, best, budget)
-            best = min(best, float(found[some].min()))
+    promise = np.maximum(f.bound[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
+    kinds, nests = c.structures[rows], dict[int, Nest]()
+    leaders = np.sort(np.unique(kinds, return_index=True)[1])
+    for part in (leaders, np.delete(np.arange(len(rows)), leaders)):
+        for kind in dict.fromkeys(kinds[part].tolist()):
+            some = part[(kinds[part] == kind) & (promise[part] < best)]
+            if some.size:
+                these = rows[some]
+                if kind not in nests:
+                    nests[kind] = c.nest_of(int(these[0]))
+                least = f.busy[these], f.bound[these], f.handicap[these]
+                found[some], budget = replay(nests[kind], values[some], cores[some], *least, target, best, budget)
+                best = min(best, float(found[some].min()))
     return found
 
 
@@ -391,13 +422,13 @@ def search(c: Choices, target: Target) -> Iterator[int]:
 
 
 # nests ----------------------------------------------------------------------------------------------------------------
-def number(value: float) -> Dim:
-    """An extent that no loop changes."""
-    return Dim(CONSTANT, 0, value)
+def number(value: "float | str") -> Dim:
+    """An extent that no loop changes, a number or a parameter."""
+    return Dim(NAMED, 1, value) if isinstance(value, str) else Dim(CONSTANT, 0, value)
 
 
 @contextmanager
-def maybe_loop(nest: Nest, several: bool, size: "float | str", step: str, inside: Dim) -> Generator[Dim]:
+def maybe_loop(nest: Nest, several: bool, size: "float | str", step: "float | str", inside: Dim) -> Generator[Dim]:
     """A loop, unless it would run once."""
     if not several:
         yield inside
@@ -419,11 +450,18 @@ def inner_loops(depth: int, t: Table, streamed: NDArray[np.bool_]) -> NDArray[np
 
 
 def contract(
-    nest: Nest, r: Rates, depth: int, loops: Sequence[bool], m: Dim, n: Dim, panels: Callable[[Dim], tuple[int, int]]
+    nest: Nest,
+    r: Rates,
+    depth: "int | str",
+    loops: Sequence[bool],
+    m: Dim,
+    n: Dim,
+    panels: Callable[[Dim], tuple[int, int]],
 ) -> int:
-    """The loops over k, as `contraction.contract` emits them; the accumulator. `loops`: a row of `inner_loops`.
-    `panels` loads the panels of a chunk, unless they stand, and returns the left and the right one."""
-    segmented = depth > SEGMENT
+    """The loops over k, as `contraction.contract` emits them; the accumulator. `depth`: a parameter only where k is one
+    segment. `loops`: a row of `inner_loops`. `panels` loads the panels of a chunk, unless they stand, and returns the
+    left and the right one."""
+    segmented = not isinstance(depth, str) and depth > SEGMENT
     acc = part = nest.buffer(1 if segmented else 2)
     with ExitStack() as stack:
         segment = number(depth)

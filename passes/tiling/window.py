@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 from ...dialects import tile
 from ...dialects.graph.op import GraphOp, dtype_name, shape
-from ...dialects.loops import Window
+from ...dialects.loops import Map, Window
+from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder, float_bits
 from ...runtime.expr import LEVELS
+from ...runtime.numerics.functions import FUNCTIONS
 from .body import Body, Dim, Held, Machine, Region, first_fitting
 from .contraction import maybe_loop, upto
 from .geometry import Image
-from .space import balanced, flat_arguments, open_tiles
+from .space import balanced, even_parts, flat_arguments, open_tiles
 
 UNROLLED = 64
 """Most taps that are instructions of their own; of more, the rows are a loop."""
@@ -63,6 +65,13 @@ class _Axis:
                 found.append(chunk)
         return found
 
+    def begins_inside(self, out: int, taps: int) -> bool:
+        """Whether the last chunk of `taps` of the last tile of `out` windows begins in the image, or there is no
+        padding before it."""
+        tiles, chunks = -(-self.out // out), -(-self.taps // taps)
+        last = (tiles - 1) * out * self.stride + (chunks - 1) * taps * self.dilation
+        return self.pad == 0 or last <= self.size
+
 
 @dataclass(frozen=True)
 class _Cut:
@@ -84,9 +93,16 @@ class _Cut:
         down, across = axes
         cut = [image.batch > 1, self.rows < image.oh, self.columns < image.ow, self.channels < image.channels]
         chunks = [self.down < down.taps, self.across < across.taps]
-        taps = [self.down > 1, across.taps > UNROLLED and self.across > 1]
+        rest = across.taps % self.across > 0  # the last chunk is shorter: a loop
+        taps = [self.down > 1, self.across > 1 and (rest or across.taps > UNROLLED)]
         counts = any(axis.is_padded and axis.taps > UNROLLED for axis in axes)
         return max(1, sum(cut)) + max(0 if self.unrolls(axes) else sum(chunks) + sum(taps), counts)
+
+    def legal(self, image: Image, axes: "tuple[_Axis, _Axis]") -> bool:
+        """Whether its loops may nest, and its loads lie in the image."""
+        down, across = axes
+        inside = down.begins_inside(self.rows, self.down) and across.begins_inside(self.columns, self.across)
+        return inside and self.levels(image, axes) <= LEVELS
 
 
 def tile_window(name: str, region: Region, image: Image, machine: Machine) -> tile.KernelOp:
@@ -94,12 +110,10 @@ def tile_window(name: str, region: Region, image: Image, machine: Machine) -> ti
     kernel = region.ops[0].loops().kernel
     assert isinstance(kernel, Window)
     axes = _axes(image)
+    cuts = [cut for cut in _cuts(image, axes) if cut.legal(image, axes)]
+    cuts.sort(key=lambda cut: _estimate(region, image, axes, cut, machine))
     return first_fitting(
-        (
-            _Pool(name, region, image, axes, kernel, cut, machine.cores).build()
-            for cut in _cuts(image, axes)
-            if cut.levels(image, axes) <= LEVELS
-        ),
+        (_Pool(name, region, image, axes, kernel, cut, machine.cores).build() for cut in cuts),
         machine,
         "a window of one channel must fit UB",
     )
@@ -132,6 +146,50 @@ def _cuts(image: Image, axes: tuple[_Axis, _Axis]) -> Iterator[_Cut]:
     for channels in (8, 4, 2, 1):
         if channels < blocks[-1]:
             yield _Cut(rows, columns, channels, down.chunks()[-1], across.chunks()[-1])
+
+
+def _estimate(region: Region, image: Image, axes: tuple[_Axis, _Axis], c: _Cut, machine: Machine) -> float:
+    """Cycles of the busiest core: the busiest engine, plus the first load and the last tile's way out."""
+    t, (op, *rest), (down, across) = machine.target, region.ops, axes
+    sizes, tile_ = (image.batch, image.oh, image.ow, image.channels), (1, c.rows, c.columns, c.channels)
+    blocks = [-(-size // part) for size, part in zip(sizes, tile_, strict=True)]
+    parts = even_parts(blocks, machine.cores)
+    tiles = math.prod(-(-n // p) for n, p in zip(blocks, parts, strict=True))
+    bandwidth = min(t.gm_path, t.gm_port / math.prod(parts))
+    esize, area = SIZES[dtype_name(op.operands[0])], math.prod(tile_)
+
+    def moved(pixels: int, esize: int) -> float:
+        """Cycles of a transfer of pixels."""
+        whole = c.channels == image.channels
+        run = c.channels * esize if whole else -(-c.channels * esize // t.gm_burst) * t.gm_burst
+        return pixels * run / bandwidth
+
+    def instruction(esize: int, passes: int = 1) -> float:
+        """Cycles of the vector engine for the tile."""
+        return t.fixed_vector + passes * area * esize / t.vector_bytes
+
+    chunks = -(-down.taps // c.down) * -(-across.taps // c.across)
+    pixels = min(down.span(c.rows, c.down), down.size) * min(across.span(c.columns, c.across), across.size)
+    loads = (1 + (down.pad > 0 and blocks[1] > 1)) * (1 + (across.pad > 0 and blocks[2] > 1))
+    load = loads * t.fixed_load + moved(pixels, esize)
+    if down.is_padded or across.is_padded:
+        panel = down.span(c.rows, c.down) * across.span(c.columns, c.across) * c.channels
+        load += t.fixed_load + panel * esize / t.fill_bytes
+    vector = (down.taps * across.taps + (not c.unrolls(axes)) + 1) * instruction(4)
+    for other in rest:
+        kernel, values = other.loops().kernel, (*other.operands, *other.results)
+        passes = FUNCTIONS[kernel.fn].passes if isinstance(kernel, Map) else 1
+        vector += instruction(max(SIZES[dtype_name(value)] for value in values), passes)
+    others = [v for v in region.arguments if v is not op.operands[0]]
+    extra = sum(t.fixed_load + moved(c.rows * c.columns, SIZES[dtype_name(v)]) for v in others)
+    store = sum(t.fixed_store + moved(c.rows * c.columns, SIZES[dtype_name(v)]) for v in region.results)
+    both = [SIZES[dtype_name(v)] for v in (*others, *region.results)]
+    transfers = chunks * moved(pixels, esize) + sum(moved(c.rows * c.columns, size) for size in both)
+    together = math.prod(parts) > 1  # cores in step wait for the first byte at the same time
+    port = math.prod(blocks) * transfers * bandwidth / t.gm_port + together * tiles * chunks * loads * t.fixed_load
+    last = vector / chunks
+    engines = max(tiles * (chunks * load + extra) + last, load + tiles * vector, load + last + (tiles - 1) * store)
+    return max(port + last, engines + store)
 
 
 @dataclass

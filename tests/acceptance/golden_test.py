@@ -113,7 +113,7 @@ def test_the_graph_level_gives_the_same_bits(name: str) -> None:
 def test_a_model_that_does_not_fit_says_why() -> None:
     small = replace(chip("tiny"), l1_bytes=1024)
     with pytest.raises(PipelineError) as error:
-        api.compile(proto("ocr"), target=small, shapes=MODELS["ocr"].shapes)
+        api.compile(proto("ocr"), target=small, shapes=MODELS["ocr"].shapes, host=False)
     rule = "a panel of rows and the tiles of a convolution must fit on chip"
     assert re.search(
         rf"graph.conv2d of p2o.BatchNormalization.\d+, p2o.Conv.\d+: {rule} \(found l1 \d+ of 1024 bytes\)",

@@ -18,7 +18,8 @@ import pytest
 
 from stepwell.passes.tiling import convolution, depthwise_space, grouped
 from stepwell.passes.tiling.geometry import Image
-from stepwell.passes.tiling.schedule import Choices
+from stepwell.passes.tiling.grouped_space import Cut, Groups, cuts
+from stepwell.passes.tiling.schedule import Choices, Epilogue
 from stepwell.runtime.target import Target
 
 PROGRAM = """// RUN-LEVELS: seed={seed}; precision={precision}; tolerance=4
@@ -86,8 +87,8 @@ def any_cut(random: Random, taken: Counter[str]) -> ExitStack:
         taken[f"{len(fields)} {kind}"] += 1
         yield from rows
 
-    def estimate(this: grouped.Groups, c: grouped.Cut, target: Target, cores: int) -> float:
-        return random.random() - random.choice([c.window, c.k1 > 0])
+    def ranked(this: Groups, e: Epilogue, target: Target, cores: int) -> list[Cut]:
+        return sorted(cuts(this, target), key=lambda c: random.random() - random.choice([c.window, c.k1 > 0]))
 
     def large(self: Image, channels: int, target: Target) -> bool:
         return True
@@ -95,7 +96,7 @@ def any_cut(random: Random, taken: Counter[str]) -> ExitStack:
     stack = ExitStack()
     for module in (convolution, depthwise_space):
         stack.enter_context(patch.object(module, "search", order))
-    stack.enter_context(patch.object(grouped, "_estimate", estimate))
+    stack.enter_context(patch.object(grouped, "ranked", ranked))
     stack.enter_context(patch.object(Image, "large", large))
     return stack
 

@@ -170,6 +170,19 @@ def test_replay_agrees_with_the_timing_of_many(tmp_path: Path, name: str, kind: 
     agree(tmp_path, name, kind, cores, kernels=5, count=40)
 
 
+def test_a_tile_narrower_than_its_buffer_goes_row_by_row(tmp_path: Path) -> None:
+    """The epilogue of 8 columns in a tile of 16 takes a vector for each row."""
+    machine = Machine(Target.load("edge"), 1)
+    head = "// RUN-LEVELS: seed=0; precision=fp16; tolerance=4\n"
+    region = one_region(tmp_path, head + PRODUCT.format(b=1, m=448, k=64, n=24, batch=""), machine.target)
+    c, _ = choices_of(region, machine)
+    narrow = np.flatnonzero(c.schedules[:, 1] == 16).tolist()
+    timed = {row: cycles(k, machine) for row in Random(0).sample(narrow, 8) if (k := scheduled(region, machine, row))}
+    off = np.log(replayed(c, list(timed), machine) / np.array(list(timed.values())))
+    assert np.median(np.abs(off)) < 0.01
+    assert off.min() > -0.01
+
+
 def right(folder: Path, name: str, kind: str, seed: int) -> None:
     """A random schedule of a random kernel gives the bits of the graph at all levels, and is clean."""
     random = Random(f"{kind} {seed}")
