@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from xdsl.ir import Attribute, SSAValue
 
-from ..dialects.graph.activations import GeluOp, IsInfOp, ReluOp, SiluOp
+from ..dialects.graph.activations import GeluOp, IsInfOp, SiluOp
 from ..dialects.graph.arithmetic import (
     AddOp,
     DivOp,
@@ -25,7 +25,7 @@ from ..dialects.graph.composites import GeluTanhOp, SwishOp
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
-from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i32, u8, u32, u64
+from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i1, i32, u8, u32, u64
 from .inputs import ELEMENTS
 from .node import Node, Value
 
@@ -184,11 +184,11 @@ def is_inf(node: Node) -> Sequence[Value]:
 
 
 def prelu(node: Node) -> Sequence[Value]:
-    """max(x, 0) + slope·min(x, 0)."""
+    """slope·x where x is negative, else x."""
     x, slope = node.operand(0), node.operand(1)
     zero = node.builder.constant(np.array(0, NUMPY[element(x)] if element(x) not in FLOATS else np.float32))
-    negative = node.emit(MulOp, node.emit(MinOp, x, zero, element=element(x)), slope, element=element(x))
-    return [node.emit(AddOp, node.emit(ReluOp, x), negative)]
+    below = node.emit(LtOp, x, zero, element=i1)
+    return [node.emit(WhereOp, below, node.emit(MulOp, x, slope, element=element(x)), x, element=element(x))]
 
 
 def gelu(node: Node) -> Sequence[Value]:

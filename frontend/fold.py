@@ -1,6 +1,7 @@
 """Evaluates nodes all of whose inputs are known: shapes, indices, weights that are computed once.
 
-The usual ones are a line of numpy each; any other goes to onnx's own reference, one node at a time.
+The usual ones are a line of numpy each; any other goes to onnxruntime, one node at a time, or, if it does not run it, to
+onnx's own reference, which is wrong about some operators.
 """
 
 import math
@@ -14,11 +15,13 @@ from onnx.shape_inference import infer_shapes
 
 from ..dialects.graph.op import SizeError
 from ..dialects.graph.views import sliced
+from ..runtime.cpu import HostError, compiled
 from .model_file import Array, to_array
 
 Attributes = Mapping[str, Any]
 Fold = Callable[[Attributes, Sequence[Array | None], int], Array | None]
 
+IR_VERSION = 10
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
@@ -46,7 +49,10 @@ def fold(
         _check_size(node, inputs, opset)
     rule = RULES.get(node.op_type) if own else None
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
-    return _by_reference(node, inputs, opset) if found is None else [found]
+    if found is not None:
+        return [found]
+    found = _by_onnxruntime(node, inputs, opset)
+    return _by_reference(node, inputs, opset) if found is None else found
 
 
 def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> None:
@@ -71,11 +77,41 @@ def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int
             raise SizeError(f"a constant has at most {most:,} bytes (found {math.prod(dims) * width:,} for {dims})")
 
 
+def _by_onnxruntime(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
+    """The outputs by onnxruntime; its import takes a while, and most models do without."""
+    feeds = _feeds(node, inputs)
+    infos = [
+        onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in feeds.items()
+    ]
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "one", infos, results)
+    opsets = [onnx.helper.make_opsetid(node.domain, opset)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    try:
+        found = compiled(model.SerializeToString()).run(list(feeds.values()))
+    except HostError:
+        return None
+    return _in_order(node, found)
+
+
+def _feeds(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> dict[str, Array]:
+    return {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
+
+
+def _in_order(node: onnx.NodeProto, results: Sequence[Any]) -> Sequence[Array] | None:
+    """An array for each output, also for those that are left out; None if one is no array."""
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+        return None  # a sequence
+    found = iter(results)
+    return [np.asarray(next(found)) if name else np.zeros(0) for name in node.output]
+
+
 def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
-    """The outputs by onnx.reference; its import takes a while, and most models do without."""
+    """The outputs by onnx.reference; its import takes a while as well."""
     from onnx.reference import ReferenceEvaluator
 
-    feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
+    feeds = _feeds(node, inputs)
     infos = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in feeds]
     results = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in node.output if name
@@ -86,10 +122,7 @@ def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: i
         results = ReferenceEvaluator(model).run(None, feeds)
     except Exception:  # noqa: BLE001 - whatever the reference does not do, the caller reports with the node's name
         return None
-    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
-        return None  # a sequence
-    found = iter(results)
-    return [np.asarray(next(found)) if name else np.zeros(0) for name in node.output]
+    return _in_order(node, results)
 
 
 def constant_attribute(attributes: Attributes) -> Array:
