@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.graph.activations import GeluOp, IsInfOp, SiluOp
@@ -25,7 +26,7 @@ from ..dialects.graph.composites import GeluTanhOp, SwishOp
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
-from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i1, i32, u8, u32, u64
+from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i32, u8, u32, u64
 from .inputs import ELEMENTS
 from .node import Node, Value
 

@@ -1,7 +1,7 @@
 """Evaluates nodes all of whose inputs are known: shapes, indices, weights that are computed once.
 
-The usual ones are a line of numpy each; any other goes to onnxruntime, one node at a time, or, if it does not run it, to
-onnx's own reference, which is wrong about some operators.
+The usual ones are a line of numpy each; any other goes to onnxruntime, one node at a time, or, if it does not run it,
+to onnx's own reference, which is wrong about some operators.
 """
 
 import math
@@ -50,9 +50,18 @@ def fold(
     rule = RULES.get(node.op_type) if own else None
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
     if found is not None:
-        return [found]
-    found = _by_onnxruntime(node, inputs, opset)
-    return _by_reference(node, inputs, opset) if found is None else found
+        return [_canonical(found)]
+    results = _by_onnxruntime(node, inputs, opset)
+    if results is None:
+        results = _by_reference(node, inputs, opset)
+    return None if results is None else [_canonical(array) for array in results]
+
+
+def _canonical(array: Array) -> Array:
+    """With NaN as the device writes it: x86 sets its sign."""
+    if array.dtype.kind != "f" or not (nan := np.isnan(array)).any():
+        return array
+    return np.where(nan, np.array(np.nan, array.dtype), array)
 
 
 def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> None:
@@ -122,7 +131,7 @@ def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: i
         results = ReferenceEvaluator(model).run(None, feeds)
     except Exception:  # noqa: BLE001 - whatever the reference does not do, the caller reports with the node's name
         return None
-    return _in_order(node, results)
+    return _in_order(node, list(results))
 
 
 def constant_attribute(attributes: Attributes) -> Array:

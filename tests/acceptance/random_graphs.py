@@ -6,7 +6,6 @@ or it is not taken. A comparison of equal numbers, a logarithm near 0, a sum tha
 would say nothing, and nowhere else.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,13 +25,14 @@ ROUNDING = {"float32": 2e-6, "float16": 2e-3}
 """Error of one node over its largest result."""
 WORST = 2e-3
 """Error of a value over its largest number, beyond which a comparison says little."""
-EXACT = frozenset(
-    "Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil CenterCropPad Compress Concat"
-    " DepthToSpace Dropout Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater GreaterOrEqual"
-    " Hardmax Identity IsInf IsNaN Less LessOrEqual Max MaxPool Min Neg Not OneHot Or Pad Range Relu Reshape"
-    " ReverseSequence Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Squeeze Tile TopK Transpose Trilu"
-    " Unsqueeze Where Xor".split()
-)
+EXACT = frozenset((
+    "Abs", "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil",
+    "CenterCropPad", "Compress", "Concat", "DepthToSpace", "Dropout", "Equal", "Expand", "EyeLike", "Flatten",
+    "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "IsInf",
+    "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "Not", "OneHot", "Or", "Pad", "Range", "Relu",
+    "Reshape", "ReverseSequence", "Round", "ScatterElements", "ScatterND", "Sign", "Slice", "SpaceToDepth", "Split",
+    "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor"
+))  # fmt: skip
 """Operators whose floats are those of an operand, or whole numbers."""
 
 
@@ -40,7 +40,6 @@ NEEDS_FINITE: Mapping[str, str] = {
     **dict.fromkeys(("ArgMax", "ArgMin", "Hardmax", "TopK"), "onnxruntime finds no largest number, or any, among NaN"),
     "DynamicQuantizeLinear": "a range that holds NaN or infinity has no bytes that are defined",
     "QuantizeLinear": "NaN has no byte that is defined",
-    "MeanVarianceNormalization": "onnxruntime makes NaN of rows that hold none",
 }
 """Operators whose operands must be finite for a comparison, and why."""
 
@@ -79,7 +78,6 @@ class Graph:
     inputs: dict[str, Array] = field(default_factory=dict[str, Array])
     made: set[str] = field(default_factory=set[str])
     """Results of nodes."""
-    refused: Counter[str] = field(default_factory=Counter[str])
 
     # operands ---------------------------------------------------------------------------------------------------------
     def maybe(self, share: float = 0.5) -> bool:
@@ -129,7 +127,9 @@ class Graph:
         kinds = kinds or ("float32",)
         found = [v for v in self.values if v.kind in kinds and least <= v.array.ndim <= most]
         if found and not self.maybe(new):
-            return found[self.whole(max(0, len(found) - 6), len(found) - 1) if self.maybe(0.7) else self.whole(0, len(found) - 1)]
+            return found[
+                self.whole(max(0, len(found) - 6), len(found) - 1) if self.maybe(0.7) else self.whole(0, len(found) - 1)
+            ]
         return self.fresh(self.numbers(self.shape(least, min(most, 4)), self.choose(*kinds)))
 
     def partner(self, value: Value) -> Value:
@@ -137,7 +137,9 @@ class Graph:
         found = [v for v in self.values if v.kind == value.kind and _broadcast(v.shape, value.shape)]
         if self.maybe(0.6):
             return found[self.whole(0, len(found) - 1)] if found else value
-        size = [1 if self.maybe(0.25) else n for n in value.shape][self.whole(0, value.array.ndim) if self.maybe() else 0 :]
+        size = [1 if self.maybe(0.25) else n for n in value.shape][
+            self.whole(0, value.array.ndim) if self.maybe() else 0 :
+        ]
         if value.array.size < 100 and self.maybe(0.2):
             size = [self.whole(1, 3), *size]
         return self.fresh(self.numbers(size, value.kind))
@@ -164,71 +166,73 @@ class Graph:
         return (self.node("Reshape", value, np.array(shape, np.int64)) or [None])[0]
 
     # nodes ------------------------------------------------------------------------------------------------------------
-    def node(self, operator: str, *operands: Operand, results: int = 1, domain: str = "", **attributes: Any) -> list[Value]:
+    def node(
+        self, operator: str, *operands: Operand, results: int = 1, domain: str = "", **attributes: Any
+    ) -> list[Value]:
         """The results of a new node; none if onnxruntime does not run it, or its results say too little."""
         number, known = len(self.nodes), dict[str, Array]()
         names: list[str] = []
         for place, operand in enumerate(operands):
             if isinstance(operand, np.ndarray):
                 known[f"c{number}_{place}"] = operand
-            names.append("" if operand is None else operand.name if isinstance(operand, Value) else f"c{number}_{place}")
+            names.append(
+                "" if operand is None else operand.name if isinstance(operand, Value) else f"c{number}_{place}"
+            )
         given = {operand.name: operand for operand in operands if isinstance(operand, Value)}
         attributes = {name: value for name, value in attributes.items() if value is not None}
         outputs = [f"v{number}_{i}" for i in range(results)]
         proto = helper.make_node(operator, names, outputs, f"n{number}", domain=domain, **attributes)
-        unfit = operator in NEEDS_FINITE and not all(_finite(value.array) for value in given.values())
-        arrays = None if unfit else self._run(proto, given, known)
-        errors = None if arrays is None else self._errors(operator, given, arrays)
-        if arrays is None or errors is None:
-            self.refused[operator] += 1
+        if operator in NEEDS_FINITE and not all(_finite(value.array) for value in given.values()):
+            return []
+        run = self._run(proto, given, known)
+        errors = None if run is None else self._errors(operator, given, *run)
+        if run is None or errors is None:
             return []
         self.nodes.append(proto)
         self.constants |= known
-        found = [Value(*entry) for entry in zip(outputs, arrays, errors, strict=True)]
+        found = [Value(*entry) for entry in zip(outputs, run[1], errors, strict=True)]
         self.made |= set(outputs)
         self.values += found
         return found
 
-    def _run(self, proto: onnx.NodeProto, given: Mapping[str, Value], known: Mapping[str, Array]) -> list[Array] | None:
+    def _run(
+        self, proto: onnx.NodeProto, given: Mapping[str, Value], known: Mapping[str, Array]
+    ) -> tuple[Any, list[Array]] | None:
+        """A session of the node alone, and its results."""
         feeds = {name: value.array for name, value in given.items()}
-        self._session = None
         try:
-            model = model_of([proto], feeds, known, dict.fromkeys(proto.output), self.opset)
-            self._session = session_of(model)
-            arrays = [np.asarray(array) for array in self._session.run(None, feeds)]
+            session = session_of(model_of([proto], feeds, known, dict.fromkeys(proto.output), self.opset))
+            arrays = [np.asarray(array) for array in session.run(None, feeds)]
         except Exception:  # noqa: BLE001 - what onnxruntime does not run has no class of its own
             return None
-        for array, info in zip(arrays, self._session.get_outputs(), strict=True):
+        for array, info in zip(arrays, session.get_outputs(), strict=True):
             if any(isinstance(n, int) and n != m for n, m in zip(info.shape, array.shape, strict=False)):
                 return None  # onnxruntime infers another shape than it gives (AveragePool with ceil_mode)
-            finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
-            if array.size > MOST_OPERAND or (array.dtype.kind in "fi" and np.abs(finite.astype(np.float64)).max(initial=0) > LARGEST):
-                return None
-        return arrays
+        return (session, arrays) if all(map(_moderate, arrays)) else None
 
     def _errors(
-        self, operator: str, given: Mapping[str, Value], arrays: Sequence[Array]
+        self, operator: str, given: Mapping[str, Value], session: Any, arrays: Sequence[Array]
     ) -> list[float] | None:
         """How far the results may be off; None if that is too much."""
-        found = [0.0 if operator in EXACT else ROUNDING.get(a.dtype.name, 0.0) * _largest(a) for a in arrays]
-        assert self._session is not None
-        for sign in (1, -1, 2, -2) if any(value.error for value in given.values()) else ():
-            feeds: dict[str, Array] = {}
-            for name, value in given.items():
-                moved = value.array
-                if value.error:
-                    signs = self.random.choice([-1.0, 1.0], value.shape) if abs(sign) == 1 else 0.5
-                    moved = np.asarray(moved + sign * value.error * signs).astype(value.array.dtype)
-                feeds[name] = moved
-            others = [np.asarray(array) for array in self._session.run(None, feeds)]
+        own = [0.0 if operator in EXACT else ROUNDING.get(a.dtype.name, 0.0) * _largest(a) for a in arrays]
+        found = list(own)
+        for step in (1, -1, 2, -2) if any(value.error for value in given.values()) else ():
+            feeds = {name: self._moved(value, step) for name, value in given.items()}
+            others = [np.asarray(array) for array in session.run(None, feeds)]
             for i, (one, other) in enumerate(zip(arrays, others, strict=True)):
-                if one.shape != other.shape or (gap := distance(other, one)) is None:
+                gap = distance(other, one) if one.shape == other.shape else None
+                if gap is None or (gap and one.dtype.kind != "f"):
                     return None
-                if one.dtype.kind != "f" and gap:
-                    return None
-                found[i] = max(found[i], 2 * gap + (0.0 if operator in EXACT else ROUNDING.get(one.dtype.name, 0.0) * _largest(one)))
+                found[i] = max(found[i], 2 * gap + own[i])
         worst = [WORST * (10 if a.dtype == np.float16 else 1) * max(1e-2, _largest(a)) for a in arrays]
         return found if all(e <= w for e, w in zip(found, worst, strict=True)) else None
+
+    def _moved(self, value: Value, step: int) -> Array:
+        """A value moved by its error: each number up or down by it, or all one way."""
+        if not value.error:
+            return value.array
+        way = self.random.choice([-1.0, 1.0], value.shape) if abs(step) == 1 else 0.5
+        return np.asarray(value.array + step * value.error * way).astype(value.array.dtype)
 
     def model(self, outputs: Sequence[Value]) -> onnx.ModelProto:
         """The whole graph."""
@@ -241,6 +245,12 @@ def _broadcast(one: Sequence[int], other: Sequence[int]) -> bool:
         return int(np.prod(np.broadcast_shapes(tuple(one), tuple(other)), dtype=int)) <= MOST_ELEMENTS
     except ValueError:
         return False
+
+
+def _moderate(array: Array) -> bool:
+    """Neither many numbers nor, where they are finite, large ones."""
+    numbers = np.abs(array[np.isfinite(array)].astype(np.float64)) if array.dtype.kind in "fi" else np.zeros(0)
+    return array.size <= MOST_OPERAND and numbers.max(initial=0) <= LARGEST
 
 
 def _finite(array: Array) -> bool:
@@ -293,5 +303,6 @@ def _options() -> onnxruntime.SessionOptions:
     return options
 
 
-def session_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+def session_of(model: onnx.ModelProto) -> Any:
+    """A session of onnxruntime that changes nothing of the model."""
     return onnxruntime.InferenceSession(model.SerializeToString(), _options(), ["CPUExecutionProvider"])
