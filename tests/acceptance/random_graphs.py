@@ -296,7 +296,7 @@ def model_of(
 
 
 @cache
-def _options() -> onnxruntime.SessionOptions:
+def _options() -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
