@@ -18,6 +18,7 @@ CONSTANT: dict[str, tuple[list[Array], dict[str, Any]]] = {
     "GlobalMaxPool": ([FIVE[0]], {}),
     "LRN": ([FIVE], {"size": 3, "alpha": 0.1}),
     "LpNormalization": ([FIVE], {"p": 1, "axis": 1}),
+    "BitShift": ([np.arange(80, dtype=np.uint32), np.ones(80, np.uint32)], {"direction": "LEFT"}),
     "ReduceSumSquare": ([FIVE.astype(np.int32), np.array([1])], {}),
     "GRU": (
         [FIVE[:, :, 0].reshape(5, 1, 3) / 60, np.full((1, 6, 3), 0.1, np.float32), np.full((1, 6, 2), 0.2, np.float32)],
