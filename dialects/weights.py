@@ -43,6 +43,9 @@ _TYPES: dict[str, np.dtype[Any]] = {
         "I16": np.int16,
         "I32": np.int32,
         "I64": np.int64,
+        "U16": np.uint16,
+        "U32": np.uint32,
+        "U64": np.uint64,
         "BOOL": np.bool_,
     }.items()
 }

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
-from ..dialects.graph.activations import GeluOp, IsInfOp, ReluOp, SiluOp
+from ..dialects.graph.activations import GeluOp, IsInfOp, SiluOp
 from ..dialects.graph.arithmetic import (
     AddOp,
     DivOp,
@@ -198,11 +199,11 @@ def is_inf(node: Node) -> Sequence[Value]:
 
 
 def prelu(node: Node) -> Sequence[Value]:
-    """max(x, 0) + slope·min(x, 0)."""
+    """slope·x where x is negative, else x."""
     x, slope = node.operand(0), node.operand(1)
     zero = node.builder.constant(np.array(0, NUMPY[element(x)] if element(x) not in FLOATS else np.float32))
-    negative = node.emit(MulOp, node.emit(MinOp, x, zero, element=element(x)), slope, element=element(x))
-    return [node.emit(AddOp, node.emit(ReluOp, x), negative)]
+    below = node.emit(LtOp, x, zero, element=i1)
+    return [node.emit(WhereOp, below, node.emit(MulOp, x, slope, element=element(x)), x, element=element(x))]
 
 
 def gelu(node: Node) -> Sequence[Value]:

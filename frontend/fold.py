@@ -1,6 +1,7 @@
 """Evaluates nodes all of whose inputs are known: shapes, indices, weights that are computed once.
 
-The usual ones are a line of numpy each; any other goes to onnx's own reference, one node at a time.
+The usual ones are a line of numpy each; any other goes to onnxruntime, one node at a time, or, if it does not run it,
+to onnx's own reference, which is wrong about some operators.
 """
 
 import math
@@ -15,11 +16,13 @@ from onnx.shape_inference import infer_shapes
 from ..dialects.graph.op import SizeError
 from ..dialects.graph.views import sliced
 from ..dialects.standin import StandIn, stand_in
+from ..runtime.cpu import HostError, compiled
 from .model_file import Array, to_array
 
 Attributes = Mapping[str, Any]
 Fold = Callable[[Attributes, Sequence[Array | None], int], Array | None]
 
+IR_VERSION = 10
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
@@ -47,11 +50,23 @@ def fold(
         _check_size(node, inputs, opset)
     rule = RULES.get(node.op_type) if own else None
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
-    if found is None and any(isinstance(value, StandIn) for value in inputs):
-        found = _by_shapes(node, inputs, opset)
-        if found is not None:
-            return found
-    return _by_reference(node, inputs, opset) if found is None else [found]
+    if found is not None:
+        return [_canonical(found)]
+    if any(isinstance(value, StandIn) for value in inputs):
+        results = _by_shapes(node, inputs, opset)
+        if results is not None:
+            return results
+    results = _by_onnxruntime(node, inputs, opset)
+    if results is None:
+        results = _by_reference(node, inputs, opset)
+    return None if results is None else [_canonical(array) for array in results]
+
+
+def _canonical(array: Array) -> Array:
+    """With NaN as the device writes it: x86 sets its sign."""
+    if isinstance(array, StandIn) or array.dtype.kind != "f" or not (nan := np.isnan(array)).any():
+        return array
+    return np.where(nan, np.array(np.nan, array.dtype), array)
 
 
 def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> None:
@@ -100,11 +115,41 @@ def _result_types(
     return found
 
 
+def _by_onnxruntime(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
+    """The outputs by onnxruntime; its import takes a while, and most models do without."""
+    feeds = _feeds(node, inputs)
+    infos = [
+        onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in feeds.items()
+    ]
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "one", infos, results)
+    opsets = [onnx.helper.make_opsetid(node.domain, opset)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    try:
+        found = compiled(model.SerializeToString()).run(list(feeds.values()))
+    except HostError:
+        return None
+    return _in_order(node, found)
+
+
+def _feeds(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> dict[str, Array]:
+    return {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
+
+
+def _in_order(node: onnx.NodeProto, results: Sequence[Any]) -> Sequence[Array] | None:
+    """An array for each output, also for those that are left out; None if one is no array."""
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+        return None  # a sequence
+    found = iter(results)
+    return [np.asarray(next(found)) if name else np.zeros(0) for name in node.output]
+
+
 def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
-    """The outputs by onnx.reference; its import takes a while, and most models do without."""
+    """The outputs by onnx.reference; its import takes a while as well."""
     from onnx.reference import ReferenceEvaluator
 
-    feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
+    feeds = _feeds(node, inputs)
     infos = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in feeds]
     results = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in node.output if name
@@ -115,10 +160,7 @@ def _by_reference(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: i
         results = ReferenceEvaluator(model).run(None, feeds)
     except Exception:  # noqa: BLE001 - whatever the reference does not do, the caller reports with the node's name
         return None
-    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
-        return None  # a sequence
-    found = iter(results)
-    return [np.asarray(next(found)) if name else np.zeros(0) for name in node.output]
+    return _in_order(node, list(results))
 
 
 def constant_attribute(attributes: Attributes) -> Array:

@@ -50,9 +50,12 @@ def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
     """Puts the parts in place of the op; one whose operands are constants (the padding of a weight) is computed."""
     arrays = [array_of(operand, rewriter.ctx) for operand in op.operands]
     known = [array for array in arrays if array is not None]
-    values = (
-        list(op.decompose(rewriter)) if len(known) < len(arrays) else [insert_constant(computed(op, known), rewriter)]
-    )
+    if len(known) < len(arrays):
+        values = list(op.decompose(rewriter))
+    elif len(op.results) == 1:
+        values = [insert_constant(computed(op, known), rewriter)]
+    else:
+        values = [insert_constant(array, rewriter) for array in op.evaluate_all(*known)]
     for result, value in zip(op.results, values, strict=True):
         if result.type != value.type:
             raise PassError(

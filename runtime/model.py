@@ -152,7 +152,8 @@ class Model:
             memory.write(address, border.to_device(array, dtype))
 
         def down() -> None:
-            held[step.to] = border.as_type(self.peek(source), to.border_dtype)
+            array = self.peek(source).reshape(to.shape)  # a reshape of what the source holds, maybe
+            held[step.to] = border.as_type(array, to.border_dtype)
 
         part, action = (COPY_IN, up) if source.is_host else (COPY_OUT, down)
         stream.add(f"{part} {source.name}", part, action, lambda: stream.link(tensor.nbytes))

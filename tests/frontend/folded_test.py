@@ -1,0 +1,62 @@
+"""What random graphs found: operators on constants alone, factors that are infinite, and values handed to the CPU."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from onnx_models import node_model
+
+import stepwell
+from stepwell.driver.agreement import onnxruntime_run
+
+Array = NDArray[Any]
+FIVE = np.arange(60, dtype=np.float32).reshape(1, 3, 4, 5)
+CONSTANT: dict[str, tuple[list[Array], dict[str, Any]]] = {
+    "GlobalMaxPool": ([FIVE[0]], {}),
+    "LRN": ([FIVE], {"size": 3, "alpha": 0.1}),
+    "LpNormalization": ([FIVE], {"p": 1, "axis": 1}),
+    "BitShift": ([np.arange(80, dtype=np.uint32), np.ones(80, np.uint32)], {"direction": "LEFT"}),
+    "ReduceSumSquare": ([FIVE.astype(np.int32), np.array([1])], {}),
+    "GRU": (
+        [FIVE[:, :, 0].reshape(5, 1, 3) / 60, np.full((1, 6, 3), 0.1, np.float32), np.full((1, 6, 2), 0.2, np.float32)],
+        {"hidden_size": 2, "direction": "reverse"},
+    ),
+}
+
+
+def agrees(model: onnx.ModelProto, inputs: dict[str, Array]) -> None:
+    found = stepwell.run(stepwell.compile(model, target="tiny", precision="fp32"), inputs)
+    wanted = onnxruntime_run(model, inputs)
+    assert found.keys() == wanted.keys() != set()
+    for name, array in wanted.items():
+        assert (found[name].shape, found[name].dtype) == (array.shape, array.dtype)
+        np.testing.assert_allclose(found[name], array, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("operator", CONSTANT)
+def test_a_node_of_constants_gives_what_onnxruntime_does(operator: str) -> None:
+    constants, attributes = CONSTANT[operator]
+    agrees(node_model(operator, [], attributes, 18, constants), {})
+
+
+def test_infinite_slopes_of_prelu_meet_negative_numbers_only() -> None:
+    x, slope = np.array([-2, -1, 1, 2], np.float32), np.array([0.5, np.inf, np.inf, -np.inf], np.float32)
+    agrees(node_model("PRelu", [x, slope]), {"x0": x, "x1": slope})
+
+
+def test_the_cpu_gets_a_value_in_the_shape_that_a_reshape_gave_it() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Reshape", ["a", "s"], ["b"]),
+        helper.make_node("TopK", ["b", "k"], ["y", "i"]),
+    ]
+    known = [numpy_helper.from_array(np.array([size]), name) for name, size in (("s", -1), ("k", 70))]
+    ends = [helper.make_tensor_value_info("y", 1, [70]), helper.make_tensor_value_info("i", 7, [70])]
+    graph = helper.make_graph(nodes, "top", [helper.make_tensor_value_info("x", 1, [8, 10])], ends, known)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    artifact = stepwell.compile(model, target="tiny", precision="fp32")
+    assert [node.operator for part in artifact.host for node in part.nodes] == ["TopK"]
+    agrees(model, {"x": np.arange(80, dtype=np.float32).reshape(8, 10)})
