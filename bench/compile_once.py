@@ -31,7 +31,8 @@ def main(order: str) -> int:
     asked = json.loads(order)
     cores, precision = asked.get("cores"), asked["precision"]
     seconds = {"load": time.process_time()}
-    work = compilation.start(Path(asked["model"]), target=asked["target"], shapes=asked.get("shapes"), cores=cores)
+    source, target, shapes = Path(asked["model"]), asked["target"], asked.get("shapes")
+    work = compilation.start(source, target=target, shapes=shapes, cores=cores, host=False)  # a bench of the device
     seconds["import"] = time.process_time()
     for stage in ("graph", "tile", "npu"):
         compilation.advance(work, stage, compilation.options_of(precision, cores, {}))

@@ -179,7 +179,8 @@ class Plan:
         touched = self.touched
         written = {tensors[n].offset for n in self.outputs if n in touched}
         places = {(tensors[n].offset, tensors[n].border): n for n in self.inputs if not tensors[n].is_host}
-        keys = {n: (tensors[n].offset, tensors[n].border) for n in self.outputs if n not in touched}
+        alone = [n for n in self.outputs if n not in touched and tensors[n].nbytes]  # no bytes have no place
+        keys = {n: (tensors[n].offset, tensors[n].border) for n in alone}
         return {n: places[key] for n, key in keys.items() if key in places and key[0] not in written}
 
     def unread(self, tensors: Sequence[Tensor]) -> set[int]:

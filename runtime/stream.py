@@ -42,7 +42,8 @@ class StreamError(UserError, RuntimeError):
                 line = f"{self.name}: {kind}: {expected} (found {found}, {place})"
                 return (Problem(f"{line}; ask stepwell check which instructions do not wait", Kind.IR),)
             case HostError():
-                return (Problem(f"{self.error}; look at the values that go in", Kind.OPERATOR),)
+                line = f"{self.name}: onnxruntime runs its nodes (found {self.error})"
+                return (Problem(f"{line}; look at the values that go in", Kind.OPERATOR),)
             case _:
                 return (Problem.of_ir(f"{self.name}: {self.error}", self.name),)
 

@@ -49,7 +49,10 @@ def type_text(kind: onnx.TypeProto) -> str:
 
 def _name(code: int) -> str:
     """onnxruntime's name of an element type."""
-    return NAMES.get(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)), onnx.TensorProto.DataType.Name(code).lower())
+    names = {number: name for name, number in onnx.TensorProto.DataType.items()}
+    if code == onnx.TensorProto.UNDEFINED or code not in names:
+        return f"type {code}"
+    return NAMES.get(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)), names[code].lower())
 
 
 def captured(node: onnx.NodeProto) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
+from onnx import TensorProto, helper
 from onnx_models import node_model
 
 import stepwell
@@ -149,3 +150,20 @@ def test_a_mixture_that_nobody_defines_is_told() -> None:
     model = node_model("ScatterND", [values(4, 3), np.zeros((0, 1), np.int64), values(1, 3)], {}, 18)
     with pytest.raises(ImportProblems, match=r"node: there are as many updates as indices \(found only one"):
         import_onnx(model, shapes={"x1": [0, 1]})
+
+
+def test_an_empty_output_beside_an_input_of_its_type() -> None:
+    """Neither has bytes of its own, so that they may begin at one place."""
+    graph = helper.make_graph(
+        [helper.make_node("Trilu", ["x", "k"], ["y"])],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.INT64, [3, 0, 5]),
+            helper.make_tensor_value_info("k", TensorProto.INT64, []),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, [3, 0, 5])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)])
+    artifact = stepwell.compile(model, target="tiny", shapes={"x": [3, 0, 5], "k": []})
+    found = stepwell.run(artifact, {"x": np.zeros((3, 0, 5), np.int64), "k": np.array(1)})
+    assert found["y"].shape == (3, 0, 5)
