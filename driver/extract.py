@@ -75,7 +75,7 @@ def extract_model(args: argparse.Namespace, progress: Progress) -> Report:
     constants = {name: constant.value for name, constant in read_constants(constants_of(args)).items()}
     options, target = options_of(args.precision, args.cores, {}), Target.load(args.target)
     with progress.step("finding what the CPU runs"):
-        given: dict[str, Any] = {"shapes": dict(args.shape), "constants": constants, "host": args.host}
+        given: dict[str, Any] = {"shapes": shapes_of(args), "constants": constants, "host": args.host}
         given["leave"] = left_to_cpu(args)
     with progress.step("compiling up to precision"):
         wiring, whole = opened(wiring, lambda proto, folder: Inside(proto, folder, options, target, **given))
@@ -159,7 +159,7 @@ def command_for(name: str, args: argparse.Namespace, model: Path, inputs: Path |
 
 def inputs_wanted(wiring: Wiring, args: argparse.Namespace, constants: Mapping[str, Any]) -> list[Tensor]:
     """The inputs of a model that are no constants."""
-    items, _ = declared_inputs(wiring.proto.graph, dict(args.shape), bound=constants, host=args.host)
+    items, _ = declared_inputs(wiring.proto.graph, shapes_of(args), bound=constants, host=args.host)
     return [
         Tensor(item.name, "", item.shape, "input", 0, str(NUMPY[item.element]))
         if item.element is not None

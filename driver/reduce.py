@@ -29,7 +29,7 @@ from ..frontend.inputs import read_inputs as declared_inputs
 from ..frontend.node import Value
 from ..frontend.onnx import import_onnx
 from .agreement import onnxruntime_run
-from .commands import read_inputs, write_arrays
+from .commands import read_inputs, shapes_of, write_arrays
 from .compilation import options_of, start
 from .constants import constants_of
 from .constants import read as read_constants
@@ -110,7 +110,7 @@ def _report(
 def _inputs(wiring: Wiring, args: argparse.Namespace) -> tuple[dict[str, Array], dict[str, Array]]:
     """The inputs, and the constants. Raises `CommandError` for those of a wrong form: no part would be smaller."""
     constants = {name: constant.value for name, constant in read_constants(constants_of(args)).items()}
-    graph, shapes = wiring.proto.graph, dict(args.shape)
+    graph, shapes = wiring.proto.graph, shapes_of(args)
     bound, problems = bind(graph, constants, shapes)
     problems += declared_inputs(graph, shapes, bound=constants, host=args.host)[1]
     if problems:

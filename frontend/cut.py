@@ -18,6 +18,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.inliner import inline_local_functions
 
+from ..dialects.graph.host_model import graphs_of as graphs_in
 from .model_file import Array, Source, read_model, to_array
 from .problems import ModelFileError
 
@@ -200,11 +201,7 @@ def _info(name: str, element: int | None, size: Extents) -> onnx.ValueInfoProto:
 
 def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs that a node holds."""
-    return [
-        graph
-        for attribute in node.attribute
-        for graph in ([attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs)
-    ]
+    return [graph for attribute in node.attribute for graph in graphs_in(attribute)]
 
 
 def read_by(node: onnx.NodeProto) -> list[str]:

@@ -80,20 +80,22 @@ class Hosting:
         inputs = {name: values[name] for name in names}
         computed = {n: self.on_host(v, n) for n, v in inputs.items() if isinstance(v, SSAValue)}
         known = {n: v for n, v in inputs.items() if not isinstance(v, SSAValue) and v is not None}
-        kinds = {name: host_type(value) for name, value in computed.items()}
-        return self._insert(node.proto, node.name, computed, known, kinds, reason)
+        return self._insert(node.proto, node.name, computed, known, reason)
 
     def constant(self, array: Array, name: str, reason: str) -> SSAValue:
         """A value of the CPU that is known."""
-        proto = onnx.helper.make_node("Identity", ["value"], ["result"], name=name)
-        (made,) = self._insert(proto, name, {}, {"value": array}, {}, reason)
-        assert isinstance(made, SSAValue)
-        return made
+        return self._identity({}, {"value": array}, name, reason)
 
     def copy(self, value: SSAValue, name: str, reason: str) -> SSAValue:
         """A host value once more: an output has a value of its own."""
+        return self._identity({"value": value}, {}, name, reason)
+
+    def _identity(
+        self, computed: Mapping[str, SSAValue], known: Mapping[str, Array], name: str, reason: str
+    ) -> SSAValue:
+        """The one value of either kind, `value`, as the CPU makes it."""
         proto = onnx.helper.make_node("Identity", ["value"], ["result"], name=name)
-        (made,) = self._insert(proto, name, {"value": value}, {}, {"value": host_type(value)}, reason)
+        (made,) = self._insert(proto, name, computed, known, reason)
         assert isinstance(made, SSAValue)
         return made
 
@@ -103,17 +105,17 @@ class Hosting:
         name: str,
         computed: Mapping[str, SSAValue],
         known: Mapping[str, Array],
-        kinds: Mapping[str, HostType],
         reason: str,
     ) -> list[Value | None]:
+        kinds = {name: host_type(value) for name, value in computed.items()}
         model = self._one_node(proto, known, kinds)
-        results = result_types(model)
+        text = model.SerializeToString()
+        results = result_types(model, text)
         if unknown := [kind.kind for kind in (*kinds.values(), *results) if not kind.is_known]:
             raise HostError(f"the CPU takes no values of {', '.join(unknown)}")
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
         node = HostNode(name, proto.op_type, reason, nbytes)
-        text = model.SerializeToString()
         op = HostOp.of(
             text, [node], list(computed.values()), [HostValueType.of(kind) for kind in results], self.builder.weights
         )
@@ -154,9 +156,12 @@ def _known_if_empty(value: SSAValue) -> Value:
     return value
 
 
-def result_types(model: onnx.ModelProto) -> list[HostType]:
-    """The types of a model's outputs, as onnxruntime infers them. Raises `HostError` for what it does not run."""
-    session: Any = compiled(model.SerializeToString()).session
+def result_types(model: onnx.ModelProto, text: bytes) -> list[HostType]:
+    """The types of a model's outputs, as onnxruntime infers them; `text` is the model as bytes.
+
+    Raises `HostError` for what it does not run.
+    """
+    session: Any = compiled(text).session
     outputs = session.get_outputs()
     if all(output.shape for output in outputs):
         ranks: dict[str, int] = {}
