@@ -165,3 +165,18 @@ def node_model(
     graph = helper.make_graph([node], "one", infos, unknown, initializers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     return onnx.shape_inference.infer_shapes(model, strict_mode=True)
+
+
+def text_model(
+    nodes: str, inputs: str, outputs: str, opset: int = 18, domains: str = "", **constants: Array
+) -> onnx.ModelProto:
+    """A model from ONNX's text, `y = Relu(x) z = Exp(y)`, its nodes named by operator and number.
+
+    `domains` are further opsets as the text has them: `, "some.domain" : 1`.
+    """
+    head = f'<ir_version: 9, opset_import: ["" : {opset}{domains}]>'
+    model = onnx.parser.parse_model(f"{head} g ({inputs}) => ({outputs}) {{ {nodes} }}")
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    for number, node in enumerate(model.graph.node):
+        node.name = f"{node.op_type}_{number}"
+    return model

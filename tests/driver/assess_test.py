@@ -4,6 +4,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from acceptance.trained import SUBJECTS, file, inputs
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import REFUSALS, arrays, cases
-from onnx_models import bert_layer, small_cnn
+from onnx_models import bert_layer, small_cnn, text_model
 
 from stepwell.dialects.standin import StandIn, stand_in
 from stepwell.driver import api
@@ -31,14 +32,8 @@ Array = NDArray[Any]
 pytestmark = pytest.mark.xdist_group("device")
 
 
-def model_of(nodes: str, inputs: str, outputs: str, opset: int = 18, **constants: Array) -> onnx.ModelProto:
-    """A model from ONNX's text, its nodes named by operator and number."""
-    head = f'<ir_version: 9, opset_import: ["" : {opset}, "no.such" : 1]>'
-    model = onnx.parser.parse_model(f"{head} g ({inputs}) => ({outputs}) {{ {nodes} }}")
-    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
-    for number, node in enumerate(model.graph.node):
-        node.name = f"{node.op_type}_{number}"
-    return model
+model_of = partial(text_model, domains=', "no.such" : 1')
+"""With a domain that nobody knows."""
 
 
 def by_name(found: Assessment) -> Mapping[str, Finding]:

@@ -8,7 +8,8 @@ import onnx
 import onnxruntime
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from onnx_models import text_model
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell
@@ -24,16 +25,6 @@ from stepwell.runtime.stream import StreamError
 
 pytestmark = pytest.mark.xdist_group("device")
 Array = NDArray[Any]
-
-
-def model_of(nodes: str, inputs: str, outputs: str, opset: int = 18, **constants: Array) -> onnx.ModelProto:
-    """A model from ONNX's text: `NAME: y = Relu(x)` line by line."""
-    head = f'<ir_version: 9, opset_import: ["" : {opset}]>'
-    model = onnx.parser.parse_model(f"{head} g ({inputs}) => ({outputs}) {{ {nodes} }}")
-    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
-    for number, node in enumerate(model.graph.node):
-        node.name = f"{node.op_type}_{number}"
-    return model
 
 
 def agree(model: onnx.ModelProto, feeds: dict[str, Any], **options: Any) -> Artifact:
@@ -73,13 +64,13 @@ X = np.array([[1, -2, 3], [0.5, 2, -1]], np.float32)
 
 # placing --------------------------------------------------------------------------------------------------------------
 def test_a_model_that_the_device_runs_has_no_part() -> None:
-    artifact = agree(model_of("y = Relu(x)", "float[2,3] x", "float[2,3] y"), {"x": X})
+    artifact = agree(text_model("y = Relu(x)", "float[2,3] x", "float[2,3] y"), {"x": X})
     assert artifact.host == ()
     assert all(isinstance(step, Launch) for step in artifact.plans[0].steps)
 
 
 def test_what_data_decide_stays_on_the_cpu_together() -> None:
-    model = model_of(
+    model = text_model(
         "r = Relu(x) i = NonZero(r) t = Transpose(i) v = GatherND(r, t) e = Exp(r)",
         "float[2,3] x",
         "float[n] v, float[2,3] e",
@@ -91,7 +82,7 @@ def test_what_data_decide_stays_on_the_cpu_together() -> None:
 
 
 def test_a_value_goes_up_again_where_its_shape_is_known() -> None:
-    model = model_of(
+    model = text_model(
         "d = Cast<to = 11>(x) s = Mul(d, d) f = Cast<to = 1>(s) y = MatMul(f, w)",
         "float[2,3] x",
         "float[2,4] y",
@@ -106,7 +97,7 @@ def test_the_turns_are_as_few_as_the_longest_chain_demands() -> None:
     """a → CPU → device → CPU → device; the other two can wait for one of these turns."""
     first = "i = NonZero(x) a = Cast<to = 11>(x) b = Cast<to = 1>(a) c = MatMul(b, w)"
     second = "d = Cast<to = 11>(c) e = Cast<to = 1>(d) y = MatMul(e, w) j = NonZero(c)"
-    model = model_of(
+    model = text_model(
         f"{first} {second}",
         "float[3,3] x",
         "float[3,3] y, int64[2,n] i, int64[2,m] j",
@@ -118,7 +109,7 @@ def test_the_turns_are_as_few_as_the_longest_chain_demands() -> None:
 
 
 def test_small_results_of_the_cpu_stay_there() -> None:
-    model = model_of(
+    model = text_model(
         "i = NonZero(x) s = Shape(i) n = Gather(s, one) m = Mul(n, two) l = Unsqueeze(m, axes) y = Expand(v, l)",
         "float[2,3] x",
         "float[k] y",
@@ -133,7 +124,7 @@ def test_small_results_of_the_cpu_stay_there() -> None:
 
 
 def test_random_nodes_are_as_many_as_the_model_has() -> None:
-    model = model_of(
+    model = text_model(
         "a = RandomNormal<shape = [64]>() b = RandomNormal<shape = [64]>() d = Sub(a, b) y = Add(d, x)",
         "float[64] x",
         "float[64] y",
@@ -144,7 +135,7 @@ def test_random_nodes_are_as_many_as_the_model_has() -> None:
 
 # types ----------------------------------------------------------------------------------------------------------------
 def test_types_that_the_device_does_not_hold_go_round_it() -> None:
-    model = model_of(
+    model = text_model(
         "z = StringConcat(s, s) y = Add(d, d) q = SequenceConstruct(d, y)",
         "string[2] s, double[3] d",
         "string[2] z, double[3] y, seq(double[3]) q",
@@ -155,17 +146,19 @@ def test_types_that_the_device_does_not_hold_go_round_it() -> None:
 
 
 def test_wide_integers_that_only_the_cpu_sees_keep_their_bits() -> None:
-    model = model_of("i = NonZero(n) y = Unique(n)", "int64[2] n", "int64[1,k] i, int64[k] y")
+    model = text_model("i = NonZero(n) y = Unique(n)", "int64[2] n", "int64[1,k] i, int64[k] y")
     agree(model, {"n": np.array([1 << 40, 0])})
 
 
 def test_an_input_that_is_returned_and_one_returned_twice() -> None:
-    model = model_of("y = Identity(s) z = Identity(y)", "string[2] s", "string[2] y, string[2] z")
+    model = text_model("y = Identity(s) z = Identity(y)", "string[2] s", "string[2] y, string[2] z")
     agree(model, {"s": np.array(["a", "b"], object)})
 
 
 def test_a_constant_that_the_device_does_not_hold() -> None:
-    model = model_of("y = Identity(c) z = Relu(x)", "float[2,3] x", "double[2] y, float[2,3] z", c=np.array([1.0, 2.0]))
+    model = text_model(
+        "y = Identity(c) z = Relu(x)", "float[2,3] x", "double[2] y, float[2,3] z", c=np.array([1.0, 2.0])
+    )
     agree(model, {"x": X})
 
 
@@ -183,7 +176,9 @@ def test_a_branch_that_data_decide_sees_the_values_around_it() -> None:
     choice = helper.make_node(
         "If", ["c"], ["y"], "choice", then_branch=branch("t", "Add"), else_branch=branch("e", "Mul")
     )
-    model = model_of("r = Relu(x) y = Identity(r)", "float[2,3] x, bool c", "float[2,3] y", w=np.full(3, 3, np.float32))
+    model = text_model(
+        "r = Relu(x) y = Identity(r)", "float[2,3] x, bool c", "float[2,3] y", w=np.full(3, 3, np.float32)
+    )
     model.graph.node[1].CopyFrom(choice)
     for value in (True, False):
         artifact = agree(model, {"x": X, "c": np.array(value)})
@@ -200,7 +195,7 @@ def test_names_inside_the_graphs_of_joined_parts_do_not_meet() -> None:
     def choice(taken: str, result: str) -> onnx.NodeProto:
         return helper.make_node("If", ["c"], [result], result, then_branch=body(taken), else_branch=body(taken))
 
-    model = model_of("r = Relu(x) y = Identity(r)", "float[2,3] x, bool c", "float[2,3] y")
+    model = text_model("r = Relu(x) y = Identity(r)", "float[2,3] x, bool c", "float[2,3] y")
     del model.graph.node[1]
     model.graph.node.extend([choice("r", "v1"), choice("v1", "y")])
     artifact = agree(model, {"x": X, "c": np.array(True)})
@@ -210,7 +205,7 @@ def test_names_inside_the_graphs_of_joined_parts_do_not_meet() -> None:
 # kernels that do not fit ----------------------------------------------------------------------------------------------
 def many_units() -> onnx.ModelProto:
     weights = np.random.default_rng(0).standard_normal((1, 2064, 2064), dtype=np.float32) / 64
-    return model_of(
+    return text_model(
         "r = Relu(x) h = RNN<hidden_size = 2064>(r, w, u) y = Relu(h)",
         "float[1,1,1] x",
         "float[1,1,1,2064] y",
@@ -227,7 +222,9 @@ def test_a_node_without_a_kernel_for_the_target_is_left_to_the_cpu() -> None:
 
 # refusals -------------------------------------------------------------------------------------------------------------
 def test_without_the_cpu_everything_is_named_at_once() -> None:
-    model = model_of("d = Cast<to = 11>(x) y = Mul(d, d) i = NonZero(x)", "float[2,3] x", "double[2,3] y, int64[2,k] i")
+    model = text_model(
+        "d = Cast<to = 11>(x) y = Mul(d, d) i = NonZero(x)", "float[2,3] x", "double[2,3] y, int64[2,k] i"
+    )
     with pytest.raises(ImportProblems) as caught:
         api.compile(model, host=False)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == ["Cast_0", "NonZero_2", "Mul_1"]
@@ -236,13 +233,13 @@ def test_without_the_cpu_everything_is_named_at_once() -> None:
 
 
 def test_what_neither_runs_is_refused_in_the_words_of_the_device() -> None:
-    model = model_of("y = Add(x, z)", "float[2,3] x, float[4] z", "float y")
+    model = text_model("y = Add(x, z)", "float[2,3] x, float[4] z", "float y")
     with pytest.raises(ImportProblems, match="Add_0"):
         api.compile(model)
 
 
 def test_integers_of_the_cpu_that_32_bits_do_not_hold_are_refused_when_they_go_up() -> None:
-    model = model_of(
+    model = text_model(
         "u = Unique(n) r = Reshape(u, one) y = Add(big, r)",
         "int64[1] n",
         "int64[20000] y",
@@ -256,21 +253,21 @@ def test_integers_of_the_cpu_that_32_bits_do_not_hold_are_refused_when_they_go_u
 
 
 def test_a_fault_of_the_cpu_names_the_nodes() -> None:
-    model = model_of("y = GatherND(d, i)", "double[2] d, int64[1,1] i", "double[1] y")
+    model = text_model("y = GatherND(d, i)", "double[2] d, int64[1,1] i", "double[1] y")
     artifact = api.compile(model, target="tiny")
     with pytest.raises(StreamError, match="GatherND_0: onnxruntime must run this part"):
         stepwell.run(artifact, {"d": np.zeros(2), "i": np.array([[5]])})
 
 
 def test_inputs_of_the_cpu_are_checked() -> None:
-    artifact = api.compile(model_of("y = Add(d, d)", "double[3] d", "double[3] y"), target="tiny")
+    artifact = api.compile(text_model("y = Add(d, d)", "double[3] d", "double[3] y"), target="tiny")
     with pytest.raises(InputError, match=r"d: is tensor\(double\)\[3\] \(found float32\[3\]\); convert the value"):
         stepwell.run(artifact, {"d": np.zeros(3, np.float32)})
 
 
 # files and times ------------------------------------------------------------------------------------------------------
 def test_the_file_holds_the_parts(tmp_path: Path) -> None:
-    model = model_of("r = Relu(x) i = NonZero(r)", "float[2,3] x", "int64[2,k] i")
+    model = text_model("r = Relu(x) i = NonZero(r)", "float[2,3] x", "int64[2,k] i")
     artifact = api.compile(model, target="tiny")
     path = artifact.save(tmp_path / "a.stw")
     again = load(path)
@@ -285,7 +282,7 @@ def test_the_file_holds_the_parts(tmp_path: Path) -> None:
 
 
 def test_a_profile_counts_parts_and_transfers() -> None:
-    model = model_of("r = Relu(x) i = NonZero(r)", "float[2,3] x", "int64[2,k] i")
+    model = text_model("r = Relu(x) i = NonZero(r)", "float[2,3] x", "int64[2,k] i")
     artifact = api.compile(model, target="tiny", precision="fp32")
     profile, target = artifact.model.profile(), artifact.target
     (node,) = artifact.host[0].nodes
@@ -300,7 +297,7 @@ def test_a_profile_counts_parts_and_transfers() -> None:
 def test_the_graph_evaluates_with_its_parts() -> None:
     from stepwell.dialects.evaluate import evaluate
 
-    model = model_of("r = Relu(x) i = NonZero(r) e = Exp(r)", "float[2,3] x", "int64[2,k] i, float[2,3] e")
+    model = text_model("r = Relu(x) i = NonZero(r) e = Exp(r)", "float[2,3] x", "int64[2,k] i, float[2,3] e")
     module = api.lower(model, to="graph", target="tiny", precision="fp32")
     assert isinstance(module, ModuleOp)
     indices, _ = evaluate(module, [X], api.weights_of(module))
