@@ -33,8 +33,8 @@ from ..frontend.model_file import read_model
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
 from ..runtime.cpu import HostPart
-from ..runtime.plan import TensorRef
 from ..runtime.problem import Kind
+from ..runtime.steps import TensorRef
 from .agreement import Agreement, agree, onnxruntime_run
 from .commands import announce_compilation, host_data, host_lines, read_inputs, shapes_of
 from .compilation import (

@@ -5,7 +5,8 @@ from typing import Any
 
 from ..runtime.artifact import Artifact
 from ..runtime.assembly import disassemble
-from ..runtime.plan import Kernel, Launch, TensorRef
+from ..runtime.plan import Kernel
+from ..runtime.steps import Launch, TensorRef
 from .commands import load_file
 from .errors import CommandError
 from .progress import Progress

@@ -17,6 +17,7 @@
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
 | `host.py` | what stays on the CPU, and the transfers |
+| `flow.py` | branches and loops that values decide |
 | `syntax.py`, `properties.py`, `emit.py` | how an op reads, its properties in Python, how one decomposes |
 """
 
@@ -31,6 +32,7 @@ from . import (
     conv,
     conv_transpose,
     elementwise,
+    flow,
     gather,
     host,
     norm,
@@ -77,6 +79,7 @@ Graph = Dialect(
         *(constants.ConstantOp, constants.WeightOp),
         *(structure.KernelOp, structure.YieldOp, structure.LaunchOp),
         *(host.HostOp, host.UploadOp, host.DownloadOp),
+        *(flow.IfOp, flow.LoopOp),
     ],
     [host.HostValueType],
 )

@@ -20,7 +20,7 @@ from stepwell.frontend.problems import ImportProblems
 from stepwell.runtime.artifact import Artifact, ArtifactError, load
 from stepwell.runtime.border import InputError
 from stepwell.runtime.cpu import HostType
-from stepwell.runtime.plan import Copy, HostCall, Launch
+from stepwell.runtime.steps import Copy, HostCall, Launch
 from stepwell.runtime.stream import StreamError
 
 pytestmark = pytest.mark.xdist_group("device")

@@ -1,0 +1,143 @@
+"""Control flow by values: branches and loops over functions of the module, which the runtime sequences.
+
+    %3 = graph.if %c, %a, %b {then = @then0, otherwise = @else0, split = 1} : (tensor<i1>, …) -> tensor<4xf32>
+    %4 = graph.loop %m, %c, %x, %w {body = @body0, states = 1, counted = true, tested = true} : (…) -> tensor<4xf32>
+
+The functions take what they use as arguments, and are compiled like `@main`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import BoolAttr, FlatSymbolRefAttrConstr, IntegerAttr, SymbolRefAttr, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import AnyAttr, irdl_op_definition, prop_def, traits_def, var_operand_def, var_result_def
+from xdsl.traits import Pure
+
+from .host import HostBase
+
+
+@irdl_op_definition
+class IfOp(HostBase):
+    """Runs one of two functions. Operands: the condition, then what `then` takes (`split` of them), then the rest."""
+
+    name = "graph.if"
+    EXAMPLE: ClassVar[str] = (
+        "%2 = graph.if %0, %1 {then = @f, otherwise = @g, split = 1} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>"
+    )
+
+    inputs = var_operand_def(AnyAttr())
+    outputs = var_result_def(AnyAttr())
+    then = prop_def(FlatSymbolRefAttrConstr)
+    otherwise = prop_def(FlatSymbolRefAttrConstr)
+    split = prop_def(IntegerAttr)
+    traits = traits_def(Pure())
+
+    @staticmethod
+    def of(
+        condition: SSAValue,
+        then: tuple[str, Sequence[SSAValue]],
+        otherwise: tuple[str, Sequence[SSAValue]],
+        results: Sequence[Attribute],
+    ) -> "IfOp":
+        """Each function with what it takes."""
+        properties: dict[str, Attribute] = {
+            "then": SymbolRefAttr(then[0]),
+            "otherwise": SymbolRefAttr(otherwise[0]),
+            "split": IntegerAttr(len(then[1]), i64),
+        }
+        operands = [condition, *then[1], *otherwise[1]]
+        return IfOp.create(operands=operands, result_types=results, properties=properties)
+
+    @property
+    def condition(self) -> SSAValue:
+        return self.operands[0]
+
+    @property
+    def branches(self) -> tuple[tuple[str, Sequence[SSAValue]], tuple[str, Sequence[SSAValue]]]:
+        """Each function with what it takes: for true, for false."""
+        end = 1 + int(self.split.value.data)
+        taken, left = self.operands[1:end], self.operands[end:]
+        return (self.then.string_value(), taken), (self.otherwise.string_value(), left)
+
+
+@irdl_op_definition
+class LoopOp(HostBase):
+    """Runs a function again and again. Operands: how often at most (if `counted`), whether at all (if `tested`),
+    `states` first states, and what else the function takes.
+
+    The function takes the number of the step, whether it goes on, the states and the rest, and gives whether it goes on
+    and the next states; the results are the last ones.
+    """
+
+    name = "graph.loop"
+    EXAMPLE: ClassVar[str] = (
+        "%2 = graph.loop %0, %1 {body = @f, states = 1, counted = true, tested = false} : "
+        "(tensor<i32>, tensor<4xf32>) -> tensor<4xf32>"
+    )
+
+    inputs = var_operand_def(AnyAttr())
+    outputs = var_result_def(AnyAttr())
+    body = prop_def(FlatSymbolRefAttrConstr)
+    states = prop_def(IntegerAttr)
+    counted = prop_def(BoolAttr)
+    tested = prop_def(BoolAttr)
+    traits = traits_def(Pure())
+
+    @staticmethod
+    def of(
+        body: str,
+        count: SSAValue | None,
+        condition: SSAValue | None,
+        states: Sequence[SSAValue],
+        rest: Sequence[SSAValue],
+    ) -> "LoopOp":
+        """The results have the types of the first states."""
+        properties: dict[str, Attribute] = {
+            "body": SymbolRefAttr(body),
+            "states": IntegerAttr(len(states), i64),
+            "counted": BoolAttr.from_bool(count is not None),
+            "tested": BoolAttr.from_bool(condition is not None),
+        }
+        operands = [value for value in (count, condition, *states, *rest) if value is not None]
+        return LoopOp.create(operands=operands, result_types=[v.type for v in states], properties=properties)
+
+    @property
+    def count(self) -> SSAValue | None:
+        """How often at most."""
+        return self.operands[0] if self._flag(self.counted) else None
+
+    @property
+    def condition(self) -> SSAValue | None:
+        """Whether at all."""
+        return self.operands[self._flag(self.counted)] if self._flag(self.tested) else None
+
+    @property
+    def first_states(self) -> Sequence[SSAValue]:
+        """Before the first step."""
+        return self.operands[self._start : self._start + int(self.states.value.data)]
+
+    @property
+    def rest(self) -> Sequence[SSAValue]:
+        """What every step takes."""
+        return self.operands[self._start + int(self.states.value.data) :]
+
+    @property
+    def _start(self) -> int:
+        return self._flag(self.counted) + self._flag(self.tested)
+
+    @staticmethod
+    def _flag(value: Any) -> int:
+        return int(bool(value))
+
+
+def declared_types(op: IfOp | LoopOp) -> list[Attribute]:
+    """The types of the operands by the functions that take them."""
+    module = op.get_toplevel_object()
+    functions = {f.sym_name.data: f for f in module.walk() if isinstance(f, FuncOp)}  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(op, IfOp):
+        found = [list(functions[name].function_type.inputs) for name, _ in op.branches]
+        return [op.condition.type, *found[0], *found[1]]
+    inputs = list(functions[op.body.string_value()].function_type.inputs)
+    return [value.type for value in (op.count, op.condition) if value is not None] + inputs[2:]
