@@ -22,7 +22,7 @@ from ..runtime.cpu import HostError, HostType
 from .builder import Cache, GraphBuilder
 from .hosting import Hosting
 from .node import INT32, Node, Value
-from .unroll import Growth, scanned_by
+from .unroll import Growth, Results, scanned_by
 
 
 class Scope(Protocol):
@@ -84,14 +84,12 @@ class Function:
             self._tag(argument, value)
         return arguments
 
-    def run(self, inputs: Sequence[Value]) -> list[Value]:
-        """The ops of the graph; its outputs. Raises `InferError`."""
+    def run(self, inputs: Sequence[Value]) -> list[Value] | None:
+        """The ops of the graph; its outputs, or None after a problem."""
         with self.open():
             outputs = self._scope.inside(self._node, self.graph, inputs, self._around)
         known = [value for value in outputs if value is not None]
-        if len(known) < len(outputs):
-            raise InferError("its graphs run on the device (found problems inside them)")
-        return known
+        return known if len(known) == len(outputs) else None
 
     def open(self) -> Any:
         """What is built inside `with` belongs to the function."""
@@ -114,13 +112,15 @@ class Function:
 # If -------------------------------------------------------------------------------------------------------------------
 
 
-def branch(node: Node, scope: Scope) -> list[SSAValue]:
+def branch(node: Node, scope: Scope) -> Results:
     """An If whose condition is computed."""
     condition = node.operand(0)
     if element(condition) != i1 or any(size != 1 for size in shape(condition)):
         raise InferError(f"the condition of If is one truth value (found {condition.type})")
     both = [Function(node, scope, node.attributes[name], []) for name in ("then_branch", "else_branch")]
-    outputs = [function.run([]) for function in both]
+    outputs = [found for function in both if (found := function.run([])) is not None]
+    if len(outputs) < len(both):
+        return [None] * len(node.proto.output)
     held = [_differ(*pair) for pair in zip(*outputs, strict=True)]
     results = [_returned(node, scope, *each, held) for each in zip(both, outputs, strict=True)]
     types = [
@@ -181,13 +181,16 @@ def _common(one: HostType, other: HostType) -> HostType:
 # Loop and Scan --------------------------------------------------------------------------------------------------------
 
 
-def loop(node: Node, scope: Scope) -> list[SSAValue]:
+def loop(node: Node, scope: Scope) -> Results:
     """A Loop whose number of steps is computed, or large. Results that grow need that it is known."""
     graph, count, condition = node.attributes["body"], _single(node, 0), _single(node, 1)
     first = [node.operand(index) for index in range(2, len(node.inputs))]
     repeated = Repeated(node, scope, graph, first)
     step, going, *states = repeated.inputs
-    tested, *outputs = repeated.function.run([step, going, *states])
+    found = repeated.function.run([step, going, *states])
+    if found is None:
+        return [None] * len(node.proto.output)
+    tested, *outputs = found
     grown = len(outputs) - len(first)
     always = (isinstance(tested, np.ndarray) and bool(tested.reshape(-1)[0])) or tested is going
     endless = count is None or (isinstance(count, np.ndarray) and int(count.reshape(-1)[0]) > INT32.max)
@@ -200,7 +203,7 @@ def loop(node: Node, scope: Scope) -> list[SSAValue]:
     return repeated.insert(*bounds)
 
 
-def scan(node: Node, scope: Scope) -> list[SSAValue]:
+def scan(node: Node, scope: Scope) -> Results:
     """A Scan of any length."""
     plan = scanned_by(node)
     repeated = Repeated(node, scope, node.attributes["body"], [node.materialize(value) for value in plan.states])
@@ -212,6 +215,8 @@ def scan(node: Node, scope: Scope) -> list[SSAValue]:
             for value, each in zip(sequences, plan.sequences, strict=True)
         ]
     outputs = repeated.function.run([*states, *slices])
+    if outputs is None:
+        return [None] * len(node.proto.output)
     repeated.end(going, outputs, plan.results, plan.steps)
     return repeated.insert(node.materialize(np.array(plan.steps, np.int32)), None)
 
