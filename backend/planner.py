@@ -132,7 +132,9 @@ class Planner:
         return reads, writes
 
     def temporary(self, value: SSAValue) -> int:
-        """A new storage that is written now."""
+        """The storage of a value that is written now; a new one, unless `aim` chose it."""
+        if value in self.of:
+            return self.of[value]
         return self.add(value, storage_of(value, f"t{len(self.storages)}", "temp", self.clock))
 
     def keep(self, storages: Sequence[int]) -> None:
@@ -154,12 +156,19 @@ class Planner:
         found: list[tuple[Step, ...]] = []
         for name, taken in op.branches:
             block = self.enter(name, [self.of[value] for value in taken])
+            self.aim(block, results)
             steps = self.steps(block)
             given = [self.of[value] for value in returned(block)]
             found.append((*steps, *self.copies(list(zip(given, results, strict=True)))))
         self.keep([*results, *(self.of[value] for value in op.operands)])
         self.clock += 1
         return Branch(self.of[op.condition], found[0], found[1])
+
+    def aim(self, block: Block, results: Sequence[int]) -> None:
+        """What a launch of a branch makes and the branch gives is written to the result at once."""
+        for value, storage in zip(returned(block), results, strict=True):
+            if isinstance(value.owner, LaunchOp) and value not in self.of:
+                self.of[value] = storage
 
     def loop(self, op: LoopOp) -> Iterator[Step]:
         """Copies to the states; then the function again and again, with copies of what it gives to the states."""

@@ -7,15 +7,27 @@ The functions take what they use as arguments, and are compiled like `@main`.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, FlatSymbolRefAttrConstr, IntegerAttr, SymbolRefAttr, i64
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    FlatSymbolRefAttrConstr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import AnyAttr, irdl_op_definition, prop_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import AnyAttr, IRDLOperation, irdl_op_definition, prop_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
-from .host import HostBase
+from .host import HostBase, HostValueType
+from .op import element, i1, i32, shape
 
 
 @irdl_op_definition
@@ -50,8 +62,18 @@ class IfOp(HostBase):
         operands = [condition, *then[1], *otherwise[1]]
         return IfOp.create(operands=operands, result_types=results, properties=properties)
 
+    def verify_(self) -> None:
+        if not 1 <= 1 + int(self.split.value.data) <= len(self.operands):
+            raise VerifyException(f"split: counts operands (found {self.split.value.data} of {len(self.operands)})")
+        _check_single(self.condition, i1, "the condition")
+        for name, taken in self.branches:
+            function = _function(self, name)
+            _check_types(f"operands for @{name}", [value.type for value in taken], list(function.inputs))
+            _check_types(f"results of @{name}", list(function.outputs), self.result_types)
+
     @property
     def condition(self) -> SSAValue:
+        """One truth value."""
         return self.operands[0]
 
     @property
@@ -103,6 +125,19 @@ class LoopOp(HostBase):
         operands = [value for value in (count, condition, *states, *rest) if value is not None]
         return LoopOp.create(operands=operands, result_types=[v.type for v in states], properties=properties)
 
+    def verify_(self) -> None:
+        if not 0 <= self._start + int(self.states.value.data) <= len(self.operands):
+            raise VerifyException(f"states: counts operands (found {self.states.value.data} of {len(self.operands)})")
+        for value, kind, what in ((self.count, i32, "the count"), (self.condition, i1, "the condition")):
+            if value is not None:
+                _check_single(value, kind, what)
+        name, states = self.body.string_value(), [value.type for value in self.first_states]
+        function, rest = _function(self, name), [value.type for value in self.rest]
+        number, going = TensorType(i32, []), TensorType(i1, [])
+        _check_types("the results", self.result_types, states)
+        _check_types(f"what @{name} takes", list(function.inputs), [number, going, *states, *rest])
+        _check_types(f"what @{name} gives", list(function.outputs), [going, *states])
+
     @property
     def count(self) -> SSAValue | None:
         """How often at most."""
@@ -133,11 +168,32 @@ class LoopOp(HostBase):
 
 
 def declared_types(op: IfOp | LoopOp) -> list[Attribute]:
-    """The types of the operands by the functions that take them."""
-    module = op.get_toplevel_object()
-    functions = {f.sym_name.data: f for f in module.walk() if isinstance(f, FuncOp)}  # pyright: ignore[reportAttributeAccessIssue]
+    """The types of the operands by the functions that take them. Raises `VerifyException`."""
     if isinstance(op, IfOp):
-        found = [list(functions[name].function_type.inputs) for name, _ in op.branches]
-        return [op.condition.type, *found[0], *found[1]]
-    inputs = list(functions[op.body.string_value()].function_type.inputs)
+        return [op.condition.type, *(kind for name, _ in op.branches for kind in _function(op, name).inputs)]
+    inputs = list(_function(op, op.body.string_value()).inputs)
     return [value.type for value in (op.count, op.condition) if value is not None] + inputs[2:]
+
+
+def _function(op: IRDLOperation, name: str) -> FunctionType:
+    module = op.get_toplevel_object()
+    for other in module.ops if isinstance(module, ModuleOp) else ():
+        if isinstance(other, FuncOp) and other.sym_name.data == name:
+            return other.function_type
+    raise VerifyException(f"its functions are in the module (found no @{name})")
+
+
+def _check_single(value: SSAValue, kind: Attribute, what: str) -> None:
+    if not isinstance(value.type, TensorType) or element(value) != kind or prod(shape(value)) != 1:
+        raise VerifyException(f"{what} is one value of {kind} (found {value.type})")
+
+
+def _check_types(what: str, found: Sequence[Attribute], expected: Sequence[Attribute]) -> None:
+    """Of values of the CPU only one is known as well as the other."""
+
+    def fits(a: Attribute, b: Attribute) -> bool:
+        return a == b or (isinstance(a, HostValueType) and isinstance(b, HostValueType))
+
+    if len(found) != len(expected) or not all(map(fits, found, expected)):
+        texts = (", ".join(map(str, types)) or "none" for types in (expected, found))
+        raise VerifyException("{}: are {} (found {})".format(what, *texts))

@@ -1,4 +1,4 @@
-"""Branches and loops that values decide: functions of the module, which the runtime sequences over compiled launches."""
+"""Branches and loops that values decide: functions of the module, whose launches the runtime sequences."""
 
 from pathlib import Path
 from typing import Any

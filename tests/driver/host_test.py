@@ -8,7 +8,6 @@ import onnx
 import onnxruntime
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
 from onnx_models import text_model
 from xdsl.dialects.builtin import ModuleOp
 
