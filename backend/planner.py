@@ -171,8 +171,10 @@ class Planner:
                 self.of[value] = storage
 
     def loop(self, op: LoopOp) -> Iterator[Step]:
-        """Copies to the states; then the function again and again, with copies of what it gives to the states."""
-        states = [self.temporary(value) for value in op.results]
+        """Copies to the states; then the function again and again, with copies of what it gives to the states and to
+        the rows of what grows."""
+        results = [self.temporary(value) for value in op.results]
+        states, grown = results[: len(op.first_states)], results[len(op.first_states) :]
         first = [self.of[value] for value in op.first_states]
         yield from self.copies(list(zip(first, states, strict=True)))
         block = self.functions[op.body.string_value()].body.block
@@ -181,9 +183,13 @@ class Planner:
         steps = self.steps(block)
         following, *given = [self.of[value] for value in returned(block)]
         self.keep([following])
-        steps += self.next_states(given, states)
+        for source, to in zip(given[len(states) :], grown, strict=True):
+            self.keep([source, to])
+            self.clock += 1
+            steps.append(Copy(source, to, step))
+        steps += self.next_states(given[: len(states)], states)
         bounds = [None if value is None else self.of[value] for value in (op.count, op.condition)]
-        self.keep([step, going, following, *states, *(self.of[value] for value in op.operands)])
+        self.keep([step, going, following, *results, *(self.of[value] for value in op.operands)])
         self.clock += 1
         yield Repeat(bounds[0], bounds[1], step, going, following, tuple(steps))
 

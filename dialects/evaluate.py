@@ -198,16 +198,19 @@ class _Run:
         return _Run(function, self._weights, self._run, self._launch).function(operands, None)
 
     def _loop(self, op: LoopOp, operands: Sequence[Array]) -> Sequence[Array]:
-        """The last states."""
+        """The last states, and the rows of all steps."""
         values = dict(zip(op.operands, operands, strict=True))
         states, rest = [values[v] for v in op.first_states], [values[v] for v in op.rest]
         most = None if op.count is None else int(values[op.count].reshape(-1)[0])
         going, step = op.condition is None or bool(values[op.condition].reshape(-1)[0]), 0
+        rows: list[Sequence[Array]] = []
         while going and (most is None or step < most):
             number = self._convert(np.array(step, np.int32))
-            found, *states = self._call(op.body.string_value(), [number, np.array(going), *states, *rest])
+            found, *given = self._call(op.body.string_value(), [number, np.array(going), *states, *rest])
+            states = given[: len(states)]
+            rows.append(given[len(states) :])
             going, step = bool(found.reshape(-1)[0]), step + 1
-        return states
+        return [*states, *(np.stack(of_all) for of_all in zip(*rows, strict=True))]
 
     def _weight(self, op: WeightOp) -> Array:
         return self._store(op).get(op.handle.data)

@@ -110,7 +110,8 @@ def _rows(
                 arguments = " ".join(_argument(artifact, argument) for argument in step.arguments)
                 yield next(numbers), indent + artifact.kernels[step.kernel].name, arguments, names(_nodes(step))
             case Copy():
-                yield "", f"{indent}copy", f"{_name(artifact, step.source)} → {_name(artifact, step.to)}", ""
+                row = "" if step.row is None else f", row {_name(artifact, step.row)}"
+                yield "", f"{indent}copy", f"{_name(artifact, step.source)} → {_name(artifact, step.to)}{row}", ""
             case HostCall():
                 inputs, outputs = (" ".join(_name(artifact, n) for n in each) for each in (step.inputs, step.outputs))
                 nodes = [node.name for node in artifact.host[step.part].nodes]
@@ -189,7 +190,8 @@ def _step(artifact: Artifact, step: Step) -> dict[str, Any]:
             arguments = [_argument(artifact, argument) for argument in step.arguments]
             return {"kernel": artifact.kernels[step.kernel].name, "arguments": arguments, "nodes": step.nodes}
         case Copy():
-            return {"copy": name(step.source), "to": name(step.to)}
+            row = {} if step.row is None else {"row": name(step.row)}
+            return {"copy": name(step.source), "to": name(step.to), **row}
         case HostCall():
             nodes = [node.name for node in artifact.host[step.part].nodes]
             return {"host": nodes, "inputs": [*map(name, step.inputs)], "outputs": [*map(name, step.outputs)]}

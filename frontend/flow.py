@@ -11,13 +11,13 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from ..dialects.graph.arithmetic import SubOp
-from ..dialects.graph.constants import ELEMENTS, NUMPY
+from ..dialects.graph.constants import ELEMENTS
 from ..dialects.graph.flow import IfOp, LoopOp
-from ..dialects.graph.gather import GatherOp, ScatterRowsOp
+from ..dialects.graph.gather import GatherOp
 from ..dialects.graph.host import HostValueType, host_type, is_host
 from ..dialects.graph.host_model import free_names
 from ..dialects.graph.op import InferError, element, i1, i32, shape
-from ..dialects.graph.views import ReshapeOp, TransposeOp
+from ..dialects.graph.views import ReshapeOp, SliceOp, TransposeOp
 from ..runtime.cpu import HostError, HostType
 from .builder import Cache, GraphBuilder
 from .hosting import Hosting
@@ -70,13 +70,9 @@ class Function:
         """A value around the node, inside."""
         if value not in self._arguments:
             self.taken.append(value)
-            self._arguments[value] = argument = self.add_input(value.type, len(self._block.args))
+            self._arguments[value] = argument = self._block.insert_arg(value.type, len(self._block.args))
             self._tag(argument, value)
         return self._arguments[value]
-
-    def add_input(self, kind: Attribute, index: int) -> SSAValue:
-        """One more argument."""
-        return self._block.insert_arg(kind, index)
 
     def like(self, arguments: Sequence[SSAValue], values: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Arguments that stand for values of the model's types."""
@@ -195,12 +191,11 @@ def loop(node: Node, scope: Scope) -> Results:
     always = (isinstance(tested, np.ndarray) and bool(tested.reshape(-1)[0])) or tested is going
     endless = count is None or (isinstance(count, np.ndarray) and int(count.reshape(-1)[0]) > INT32.max)
     certain = always and not isinstance(count, SSAValue) and not isinstance(condition, SSAValue) and not endless
-    if grown and not certain:
-        raise InferError(f"a loop that data end has states alone (found {grown} results that grow)")
     steps = int(count.reshape(-1)[0]) if isinstance(count, np.ndarray) and certain else 0
-    repeated.end(tested, outputs, [Growth(0, False)] * grown, steps)
-    bounds = [None if value is None else node.materialize(value) for value in (None if endless else count, condition)]
-    return repeated.insert(*bounds)
+    if grown and steps < 1:
+        raise InferError(f"a loop that data end has states alone (found {grown} results that grow)")
+    most, first_test = (None if v is None else node.materialize(v) for v in (None if endless else count, condition))
+    return repeated.end(most, first_test, tested, outputs, [Growth(0, False)] * grown, steps)
 
 
 def scan(node: Node, scope: Scope) -> Results:
@@ -217,13 +212,12 @@ def scan(node: Node, scope: Scope) -> Results:
     outputs = repeated.function.run([*states, *slices])
     if outputs is None:
         return [None] * len(node.proto.output)
-    repeated.end(going, outputs, plan.results, plan.steps)
-    return repeated.insert(node.materialize(np.array(plan.steps, np.int32)), None)
+    count = node.materialize(np.array(plan.steps, np.int32))
+    return repeated.end(count, None, going, outputs, plan.results, plan.steps)
 
 
 class Repeated:
-    """A loop in the making: its function takes the number of the step, whether it goes on, the states and the results
-    that grow, which are states that have their full size from the start."""
+    """A loop in the making: its function takes the number of the step, whether it goes on, and the states."""
 
     def __init__(self, node: Node, scope: Scope, graph: onnx.GraphProto, first: Sequence[SSAValue]) -> None:
         self._node, self._scope, self._first = node, scope, list(first)
@@ -231,57 +225,50 @@ class Repeated:
         self.function = Function(node, scope, graph, types)
         self.inputs = list(self.function.arguments[: len(types)])
         self.function.like(self.inputs[2:], first)
-        self._name = ""
-        self._growths: Sequence[Growth] = ()
 
     def place(self, backward: bool, steps: int) -> SSAValue:
         """The number of the step, counted from the last one if it goes backward."""
         if not backward:
             return self.inputs[0]
-        return self._node.emit(
-            SubOp, self._node.materialize(np.array(steps - 1, np.int32)), self.inputs[0], element=i32
-        )
+        last = self._node.materialize(np.array(steps - 1, np.int32))
+        return self._node.emit(SubOp, last, self.inputs[0], element=i32)
 
-    def end(self, tested: Value, outputs: Sequence[Value], growths: Sequence[Growth], steps: int) -> None:
-        """Ends the function: whether it goes on, the next states, and the results with what this step adds."""
-        node, function = self._node, self.function
-        count, self._growths = len(self._first), growths
+    def end(
+        self, count: SSAValue | None, condition: SSAValue | None, tested: Value, outputs: Sequence[Value],
+        growths: Sequence[Growth], steps: int,
+    ) -> list[SSAValue]:  # fmt: skip
+        """Ends the function: whether it goes on, the next states, and rows of results that grow. The loop's results."""
+        node, scope, function, states = self._node, self._scope, self.function, len(self._first)
         with function.open():
             following = [node.materialize(value) for value in outputs]
-            wanted, found = ([str(v.type) for v in values] for values in (self._first, following[:count]))
-            if wanted != found:
-                rule = "the states of a loop keep their types"
-                raise InferError(f"{rule} (found {', '.join(found)}, at first {', '.join(wanted)})")
-            for place, (part, growth) in enumerate(zip(following[count:], growths, strict=True), 2 + count):
-                if is_host(part):
-                    raise InferError("results of a loop that grow are tensors of the device (found one of the CPU)")
-                size = shape(part)
-                whole = function.add_input(TensorType(element(part), [steps, *size]), place)
-                row = node.emit(ReshapeOp, self.place(growth.backward, steps), shape=[1])
-                update = node.emit(ReshapeOp, part, shape=[1, *size])
-                following[place - 2] = node.emit(ScatterRowsOp, whole, row, update)
             going = node.materialize(tested)
             if going.type != TensorType(i1, []):
                 going = node.emit(ReshapeOp, going, shape=[])
-        zeros = [np.zeros(shape(value), NUMPY[element(value)]) for value in following[count:]]
-        self._first += [node.materialize(zero) for zero in zeros]
-        self._name = function.close("body", [going, *following])
+        wanted, found = ([str(v.type) for v in values] for values in (self._first, following[:states]))
+        if wanted != found:
+            rule = "the states of a loop keep their types"
+            raise InferError(f"{rule} (found {', '.join(found)}, at first {', '.join(wanted)})")
+        if any(is_host(value) for value in following[states:]):
+            raise InferError("results of a loop that grow are tensors of the device (found one of the CPU)")
+        grown = [TensorType(element(value), [steps, *shape(value)]) for value in following[states:]]
+        name = function.close("body", [going, *following])
+        op = scope.builder.insert(LoopOp.of(name, count, condition, self._first, function.taken, grown))
+        for value, inner in zip(op.results, following, strict=True):
+            if inner in scope.tags:
+                scope.tags[value] = scope.tags[inner]
+        whole = [self._stacked(v, growth) for v, growth in zip(op.results[states:], growths, strict=True)]
+        return [*op.results[:states], *whole]
 
-    def insert(self, count: SSAValue | None, condition: SSAValue | None) -> list[SSAValue]:
-        """The loop itself; its results."""
-        scope, states = self._scope, len(self._first) - len(self._growths)
-        made = list[SSAValue](
-            scope.builder.insert(LoopOp.of(self._name, count, condition, self._first, self.function.taken)).results
-        )
-        for value, first in zip(made, self._first, strict=True):
-            if first in scope.tags:
-                scope.tags[value] = scope.tags[first]
-        for place, growth in enumerate(self._growths, states):
-            axis, rank = growth.axis % len(shape(made[place])), len(shape(made[place]))
-            if axis:
-                order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
-                made[place] = self._node.emit(TransposeOp, made[place], perm=order)
-        return made
+    def _stacked(self, value: SSAValue, growth: Growth) -> SSAValue:
+        """A result with its rows in order, along its axis."""
+        size, rank = shape(value), len(shape(value))
+        if growth.backward:
+            starts, steps = [size[0] - 1] + [0] * (rank - 1), [-1] + [1] * (rank - 1)
+            value = self._node.emit(SliceOp, value, starts=starts, sizes=list(size), steps=steps)
+        if axis := growth.axis % rank:
+            order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+            value = self._node.emit(TransposeOp, value, perm=order)
+        return value
 
 
 def _single(node: Node, index: int) -> Value | None:

@@ -36,7 +36,7 @@ __all__ = [
     "Artifact", "ArtifactError", "Kernel", "Launch", "Metadata", "Plan", "Tensor", "TensorRef", "load",
 ]  # fmt: skip
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 OURS = Versions(FORMAT_VERSION, ISA_VERSION, __version__)
 Array = NDArray[Any]
 

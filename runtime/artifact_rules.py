@@ -144,6 +144,10 @@ def _copy(step: Copy, part: str, artifact: "Artifact") -> Iterator[str]:
     tensors = artifact.tensors
     if max(step.source, step.to) >= len(tensors):
         yield f"{part}: tensors {step.source} and {step.to}; there are {len(tensors)}"
+    elif step.row is not None:
+        yield from _known([step.source, step.to, step.row], part, artifact)
+        if tensors[step.to].shape[1:] != tensors[step.source].shape:
+            yield f"{part}: tensor {step.source} is no row of tensor {step.to}"
 
 
 def _host_call(step: HostCall, part: str, artifact: "Artifact") -> Iterator[str]:

@@ -100,7 +100,7 @@ def _dump_step(step: Step, names: dict[str, int]) -> dict[str, Any]:
             base = {"l1": step.l1, "ub": step.ub, "token": step.token}
             return {"launch": step.kernel, "arguments": arguments, "nodes": nodes, **base}
         case Copy():
-            return {"copy": step.source, "to": step.to}
+            return {"copy": step.source, "to": step.to, "row": _or_none(step.row)}
         case HostCall():
             return {"host": step.part, "inputs": list(step.inputs), "outputs": list(step.outputs)}
         case Branch():
@@ -252,8 +252,9 @@ def _load_host_node(value: Value) -> HostNode:
 def _load_step(value: Value, names: list[str]) -> Step:
     table = value.table()
     if "copy" in table:
-        table = value.record("copy", "to")
-        return Copy(table["copy"].count(), table["to"].count())
+        table = value.record("copy", "to", "row")
+        row = table["row"].integer()
+        return Copy(table["copy"].count(), table["to"].count(), None if row < 0 else row)
     if "host" in table:
         table = value.record("host", "inputs", "outputs")
         inputs, outputs = (tuple(item.count() for item in table[key].items()) for key in ("inputs", "outputs"))

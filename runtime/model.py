@@ -197,7 +197,12 @@ class Model:
             array = self.peek(source).reshape(to.shape)  # a reshape of what the source holds, maybe
             held[step.to] = border.as_type(array, to.border_dtype)
         else:
-            memory.write(self._address(to), self.peek(source))
+            row = 0 if step.row is None else self._value(step.row)
+            if step.row is not None and not 0 <= row < to.shape[0]:
+                raise InputError(
+                    f"{to.name}: a loop has {to.shape[0]} steps (found {row + 1}); compile the model again"
+                )
+            memory.write(self._address(to) + row * source.nbytes, self.peek(source))
 
     def sticky(self) -> list[Sticky]:
         """Overflows and NaNs of the last run by ONNX nodes, worst first; empty if there were none."""

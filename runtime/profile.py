@@ -144,7 +144,7 @@ def host_profile(artifact: "Artifact", step: Copy | HostCall) -> HostProfile:
         return HostProfile((), 0.0)
     if source.is_host or to.is_host:
         return HostProfile((), target.host_latency + nbytes / target.host_bytes, nbytes)
-    return HostProfile((), target.fixed_load + target.fixed_store + 2 * nbytes / target.gm_port, nbytes)
+    return HostProfile((), target.fixed_load + target.fixed_store + 2 * source.nbytes / target.gm_port, source.nbytes)
 
 
 def _linked_cycles(artifact: "Artifact", segment: Segment, records: int) -> list[float]:

@@ -39,6 +39,8 @@ class Copy:
 
     source: int
     to: int
+    row: int | None = None
+    """A tensor of one element, by index: which row of `to` the values become."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def tensors_of(step: Step) -> tuple[int, ...]:
         case Launch():
             return tuple(argument.tensor for argument in step.arguments if isinstance(argument, TensorRef))
         case Copy():
-            return step.source, step.to
+            return (step.source, step.to) if step.row is None else (step.source, step.to, step.row)
         case HostCall():
             return *step.inputs, *step.outputs
         case Branch():

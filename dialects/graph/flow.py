@@ -89,8 +89,8 @@ class LoopOp(HostBase):
     """Runs a function again and again. Operands: how often at most (if `counted`), whether at all (if `tested`),
     `states` first states, and what else the function takes.
 
-    The function takes the number of the step, whether it goes on, the states and the rest, and gives whether it goes on
-    and the next states; the results are the last ones.
+    The function takes the number of the step, whether it goes on, the states and the rest, and gives whether it goes
+    on, the next states, and rows. The results are the last states, then of each row a tensor of those of all steps.
     """
 
     name = "graph.loop"
@@ -114,8 +114,9 @@ class LoopOp(HostBase):
         condition: SSAValue | None,
         states: Sequence[SSAValue],
         rest: Sequence[SSAValue],
+        grown: Sequence[Attribute] = (),
     ) -> "LoopOp":
-        """The results have the types of the first states."""
+        """The results have the types of the first states; `grown` are those of the others."""
         properties: dict[str, Attribute] = {
             "body": SymbolRefAttr(body),
             "states": IntegerAttr(len(states), i64),
@@ -123,7 +124,7 @@ class LoopOp(HostBase):
             "tested": BoolAttr.from_bool(condition is not None),
         }
         operands = [value for value in (count, condition, *states, *rest) if value is not None]
-        return LoopOp.create(operands=operands, result_types=[v.type for v in states], properties=properties)
+        return LoopOp.create(operands=operands, result_types=[*(v.type for v in states), *grown], properties=properties)
 
     def verify_(self) -> None:
         if not 0 <= self._start + int(self.states.value.data) <= len(self.operands):
@@ -134,9 +135,10 @@ class LoopOp(HostBase):
         name, states = self.body.string_value(), [value.type for value in self.first_states]
         function, rest = _function(self, name), [value.type for value in self.rest]
         number, going = TensorType(i32, []), TensorType(i1, [])
-        _check_types("the results", self.result_types, states)
+        _check_types("the states", self.result_types[: len(states)], states)
         _check_types(f"what @{name} takes", list(function.inputs), [number, going, *states, *rest])
-        _check_types(f"what @{name} gives", list(function.outputs), [going, *states])
+        rows = [_row(kind) for kind in self.result_types[len(states) :]]
+        _check_types(f"what @{name} gives", list(function.outputs), [going, *states, *rows])
 
     @property
     def count(self) -> SSAValue | None:
@@ -181,6 +183,12 @@ def _function(op: IRDLOperation, name: str) -> FunctionType:
         if isinstance(other, FuncOp) and other.sym_name.data == name:
             return other.function_type
     raise VerifyException(f"its functions are in the module (found no @{name})")
+
+
+def _row(kind: Attribute) -> Attribute:
+    if not isinstance(kind, TensorType) or not kind.get_shape():
+        raise VerifyException(f"results that grow have rows (found {kind})")
+    return TensorType(kind.element_type, kind.get_shape()[1:])  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
 def _check_single(value: SSAValue, kind: Attribute, what: str) -> None:
