@@ -27,7 +27,6 @@ from ..runtime.artifact import Artifact
 from ..runtime.plan import Tensor
 from ..runtime.problem import Problem
 from ..runtime.target import Target
-from .constants import constants_of
 from .errors import OK, PROBLEM, CommandError, problems_of
 from .passmanager import Settings
 from .progress import Progress
@@ -244,22 +243,14 @@ def _measured(finding: Finding, proto: "NodeProto", steps: Sequence[Step]) -> Fi
 # the report -----------------------------------------------------------------------------------------------------------
 def assess_model(args: argparse.Namespace, progress: Progress) -> Report:
     """The command."""
-    from .commands import need_file, shapes_of
+    from .commands import chosen, need_file
 
     path: Path = args.model
     need_file(path)
     if path.suffix in (".stw", ".mlir"):
         raise CommandError(f"{path}: is an ONNX model (found a {path.suffix} file); name the .onnx model")
     with progress.step(f"assessing {path.name} for {args.target}"):
-        found = assess(
-            path,
-            target=args.target,
-            shapes=shapes_of(args),
-            constants=constants_of(args),
-            precision=args.precision,
-            cores=args.cores,
-            host=args.host,
-        )
+        found = assess(path, **chosen(args))
     return Report(_data(found), _text(path, found), found.exit_code)
 
 
