@@ -168,7 +168,7 @@ def _of_holder(
         return None
     if holder.kind == "host":
         return replace(finding, kind="host", why=f"it is part of {holder.name}, which the CPU runs")
-    if holder.kind == "unsupported":
+    if holder.kind == "unsupported" and (holder.name in told or not steps):
         return replace(finding, kind="unsupported", why=f"it is part of {holder.name}", help=f"see {holder.name}")
     if not steps:
         return replace(finding, kind="known", why=f"{holder.name} never comes to it")
@@ -192,6 +192,9 @@ def _judged(
         return None
     if any(step.blocked for step in steps):
         why = "what it reads is not made, since a node before it is not supported"
+        return replace(finding, kind="unsupported", why=why, help="see to that node first")
+    if finding.operator in HOLDERS and not any(any(step.outputs) for step in steps):
+        why = "it holds a node that is not supported"
         return replace(finding, kind="unsupported", why=why, help="see to that node first")
     on_host = [step for step in steps if step.on_host and (reasons is None or step.name in reasons)]
     if on_host:
