@@ -18,7 +18,7 @@ from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
 from ..dialects.graph.gather import IndexedOp
 from ..dialects.graph.host import DownloadOp, UploadOp, host_type
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
-from ..dialects.graph.properties import number
+from ..dialects.graph.properties import flag, number
 from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ViewOp
 from .context import CompileContext, PassError, compile_context
@@ -41,6 +41,8 @@ TABLES = frozenset({"graph.resample"})
 """They move elements like views, of their first operand."""
 EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize"})
 """Their second operand, places or a scale, is f32."""
+ROUNDING = frozenset({"graph.quantize", "graph.dynamic_scale"})
+"""What makes bytes of floats: those that were bytes are not rounded on the way."""
 BOUNDED = CONTRACTIONS | {
     *("graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid"),
     *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
@@ -181,10 +183,14 @@ class _Typing:
         elif isinstance(op, (ViewOp, IndexedOp)) or op.name in TABLES:
             self._move(op)
         elif op.name in RECURRENT:
-            self._recur(op)
+            self._recur(op, range(3))
+        elif op.name == "graph.recurrence":
+            self._recur(op, range(1, 2))
+        elif op.name == "graph.dequantize" and all(user.name in ROUNDING for user in _readers(op)):
+            self._keep(op)
         elif floats:
             if op.name in CONTRACTIONS:
-                self._contract(op, 2)
+                self._contract(op, range(2))
             else:
                 self._shrink_tensors(op)
             self._set(op, f32 if self._is_island(op) else self.low, island=self._is_island(op))
@@ -197,18 +203,21 @@ class _Typing:
                     self.islands.add(new)
 
     # operands -------------------------------------------------------------------------------------------------------
-    def _contract(self, op: GraphOp, low: int) -> None:
-        """The first `low` operands have the low type, the others f32."""
+    def _contract(self, op: GraphOp, low: range) -> None:
+        """The operands at the places `low` have the low type, the others f32."""
         for index, operand in enumerate(op.operands):
             if element(operand) in FLOATS:
-                op.operands[index] = self._as(operand, self.low if index < low else f32, op)
+                op.operands[index] = self._as(operand, self.low if index in low else f32, op)
 
-    def _recur(self, op: GraphOp) -> None:
+    def _recur(self, op: GraphOp, low: range) -> None:
         """The states stay f32 from one run of a stream to the next: what comes in as f32 is taken before its cast."""
-        for index in range(3, len(op.operands)):
+        for index in range(low.stop, len(op.operands)):
             op.operands[index] = _before_cast(op.operands[index])
-        self._contract(op, 3)
-        IRRewriter.replace_value_with_new_type(op.results[0], TensorType(self.low, shape(op.results[0])))
+        self._contract(op, low)
+        if flag(op.properties, "rounded"):
+            self.islands.add(op.results[0])  # of type f32, so that the next one rounds h to bytes as this one does
+        else:
+            IRRewriter.replace_value_with_new_type(op.results[0], TensorType(self.low, shape(op.results[0])))
 
     def _move(self, op: GraphOp) -> None:
         """Elements move unchanged: the result has the type of the operands, f32 if one of several is."""

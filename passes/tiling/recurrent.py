@@ -6,6 +6,7 @@ for direction, block of the batch:                       shared out over the cor
     for phase, block of hidden units:
       feed weights and h, multiply, drain                a block's gates: [units·gates, batch] in L0C
       load x·W + b, run the cell on the block
+    run what stands between steps on all units
     move h from UB to L1 for the next step, store y
   store the last states
 
@@ -90,10 +91,11 @@ class _Kernel:
             for number, phase in enumerate(cell.phases):
                 self._phase(number, phase, time)
                 self._move({step.out.index for step in phase.steps if step.out.space == "row"})
+            self._between()
             if (y := self.made.get(self.op.result)) is not None:
                 place = (time * len(nest.reverse) + self.direction) * (nest.batch * nest.hidden)
                 box = y.box(place + self.first * nest.hidden, nest.hidden, 1)
-                k.store(box, self._wide("row", cell.y), (self.rows, nest.hidden))
+                k.store(box, self._wide(cell.y.space, cell.y.index), (self.rows, nest.hidden))
         self._end()
 
     def _time(self, step: Affine) -> Affine:
@@ -124,7 +126,10 @@ class _Kernel:
             self.lengths, self.tick = k.alloc((rows,), "i32", "ub"), k.alloc((1,), "i32", "ub")
             k.load(self.lengths[0], self.given[more[-1]].box(self.first, 1), (self.rows,))
             self.places["mask"] = k.alloc((rows,), "b8", "ub")
+        if count := cell.count("scalar"):
+            self.places["scalar"] = k.alloc((count,), "f32", "ub")
         self._start(more)
+        self._between()
         self._move({0})
 
     def _start(self, states: Sequence[SSAValue]) -> None:
@@ -281,8 +286,32 @@ class _Kernel:
         self.k.feed_b(right, source, (depth, self.rows))
 
     # steps ----------------------------------------------------------------------------------------------------------
-    def _run(self, step: Step, unit: Affine, count: Index, local: dict[Space, Buffer], gates: int = 1) -> None:
-        """One vector instruction over (width, rows, units)."""
+    def _between(self) -> None:
+        """What runs on all units, and the rows that it makes; such cells have all sequences in one block."""
+        between = self.nest.cell.between
+        for step in between:
+            if step.reduction:
+                (register,) = step.operands
+                assert isinstance(register, Ref)
+                size = self.nest.batch * self.nest.hidden
+                source = self.places[register.space].box(register.index * size, 0, 1, 0)
+                self.k.reduce(step.reduction, self.places["scalar"].box(step.out.index, 0, 0, 0), source, (1, size, 1))
+            elif step.out.space == "scalar":
+                self._run(step, Affine(), 1, {}, rows=1)
+            else:
+                self._run(step, Affine(), self.nest.hidden, {})
+        self._move({step.out.index for step in between if step.out.space == "row"})
+
+    def _run(
+        self,
+        step: Step,
+        unit: Affine,
+        count: Index,
+        local: dict[Space, Buffer],
+        gates: int = 1,
+        rows: Index | None = None,
+    ) -> None:
+        """One vector instruction over (width, rows, units), of all rows if nothing else is said."""
 
         def operand(value: Operand) -> Box | float:
             return self._box(value, unit, local, gates) if isinstance(value, Ref) else value
@@ -290,7 +319,7 @@ class _Kernel:
         target, first, *others = [operand(value) for value in (step.out, *step.operands)]
         assert isinstance(target, Box)
         assert isinstance(first, Box)
-        self.k.map(step.fn, target, first, *others, extents=(step.width, self.rows, count))
+        self.k.map(step.fn, target, first, *others, extents=(step.width, self.rows if rows is None else rows, count))
 
     def _box(self, ref: Ref, unit: Affine, local: dict[Space, Buffer], gates: int) -> Box:
         """A register's part of the block, as (register, row, unit)."""
@@ -306,6 +335,8 @@ class _Kernel:
                 return local[ref.space][ref.index, 0, 0]
             case "mask":
                 return self.places["mask"].box(0, 0, 1, 0)
+            case "scalar":
+                return self.places["scalar"].box(ref.index, 0, 0, 0)
             case "vector":
                 return self.places["vector"].box(unit + ref.index * hidden, hidden, 0, 1)
             case _:
