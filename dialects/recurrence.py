@@ -215,8 +215,8 @@ def lstm(
 ) -> Cell:
     """Gates i, f, o, c̃; row 0 is h, state 0 is c. `vector`s are the peepholes of i, f and o; `coupled`: f = 1 − i.
 
-    `rounded`: state 1 is h, row 0 that as bytes less their zero point; the weights are integers, whose scales, four
-    more vectors, stand behind the peepholes.
+    `rounded`: state 1 is h, row 0 that as bytes less their zero point, with a range in which sequences that have ended
+    are 0; the weights are integers, whose scales, four more vectors, stand behind the peepholes.
     """
     f, g, h = activations
     i, forget, o, new = _refs("temp", 4)
@@ -244,8 +244,10 @@ def lstm(
         y = kept
         steps.append(Step("mul", y, (o, new)))
     start = (Step("copy", kept, (Ref("initial"),)), Step("copy", c, (Ref("initial", 1),)))
+    if rounded and options.masked:
+        start = (*start, Step("copy", y, (kept,)))
     finish = (Step("copy", Ref("final"), (kept,)), Step("copy", Ref("final", 1), (c,)))
-    between = _to_bytes(kept, _ROW, Ref("state", 2)) if rounded else ()
+    between = _to_bytes(y, _ROW, Ref("state", 2)) if rounded else ()
     return Cell((Phase(0, 0, 4, tuple(steps)),), start, finish, y, between)
 
 
@@ -331,4 +333,4 @@ def rnn(activations: Sequence[Activation], options: Options) -> Cell:
     if options.masked:
         steps += [*options.kept(y, _ROW), Step("where", y, (_MASK, y, 0.0))]
     start = (Step("copy", _ROW, (Ref("initial"),)),)
-    return Cell((Phase(0, 0, 1, tuple(steps)),), start, (Step("copy", Ref("final"), (_ROW,)),), y.index)
+    return Cell((Phase(0, 0, 1, tuple(steps)),), start, (Step("copy", Ref("final"), (_ROW,)),), y)

@@ -236,9 +236,11 @@ class Sequences:
     def __call__(self, gates: Array, states: Sequence[Array], lengths: Array, reverse: bool) -> list[Array]:
         """y [T, B, H] and the last states, from gates [T, G, B, H]."""
         y, time = np.zeros((len(gates), *gates.shape[2:])), range(len(gates))
+        goes_on = np.ones((gates.shape[2], 1), np.bool_)
         for t in reversed(time) if reverse else time:
+            fed = _as_bytes(np.where(goes_on, states[0], 0)) if self.rounded else states[0]
             goes_on = (t < lengths)[:, None]
-            after = self.step(gates[t], *states)
+            after = self.step(gates[t], fed, *states[1:])
             states = [np.where(goes_on, new, old) for new, old in zip(after, states, strict=True)]
             y[t] = np.where(goes_on, states[0], 0)
         return [y, *states]
@@ -266,9 +268,7 @@ class Sequences:
 
     def _lstm(self, x: Array, h: Array, c: Array) -> list[Array]:
         p = np.zeros((3, 1)) if self.vectors is None or len(self.vectors) == 4 else self.vectors[:3]
-        scales = np.ones((4, 1))
-        if self.rounded and self.vectors is not None:
-            h, scales = _as_bytes(h), self.vectors[-4:]
+        scales = self.vectors[-4:] if self.rounded and self.vectors is not None else np.ones((4, 1))
         i, f, o, new = (x[n] + h @ self.recurrent[n].T * scales[n] for n in range(4))
         i = self.apply(0, i + p[0] * c)
         f = 1 - i if self.coupled else self.apply(0, f + p[1] * c)
