@@ -88,11 +88,11 @@ def _options(subject: Subject) -> dict[str, Any]:
 
 @cache
 def assessed(name: str) -> tuple[Assessment, float]:
-    """What `stepwell assess` says of a subject, and how many seconds it takes."""
+    """What `stepwell assess` says of a subject, and how many seconds of the CPU it takes."""
     subject = PUBLIC[name]
     file, options = subject.file, _options(subject)
-    start = time.perf_counter()
-    return assess(file, target=TARGET, precision=subject.half, **options), time.perf_counter() - start
+    start = time.process_time()
+    return assess(file, target=TARGET, precision=subject.half, **options), time.process_time() - start
 
 
 @cache
@@ -151,6 +151,25 @@ def _decisions(subject: Subject, found: Arrays, expected: Arrays) -> Iterator[ND
         yield np.asarray(a == b)
     for key, bound in subject.over.items():
         yield np.asarray((found[key] > bound) == (expected[key] > bound))
+    for key, bound in subject.regions.items():
+        ours, theirs = (boxes(np.squeeze(each[key]) > bound) for each in (found, expected))
+        yield np.array([box in theirs for box in ours] + [box in ours for box in theirs])
+
+
+def boxes(mask: NDArray[np.bool_]) -> set[tuple[int, int, int, int]]:
+    """Around each region of a map the first and the last row and column; neighbours touch with a side."""
+    left, found = {(int(y), int(x)) for y, x in np.argwhere(mask)}, set[tuple[int, int, int, int]]()
+    while left:
+        region, front = set[tuple[int, int]](), [left.pop()]
+        while front:
+            y, x = front.pop()
+            region.add((y, x))
+            near = {(y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)} & left
+            left -= near
+            front += near
+        rows, columns = zip(*region, strict=True)
+        found.add((min(rows), max(rows), min(columns), max(columns)))
+    return found
 
 
 def steps_apart(found: Array, expected: Array) -> float:
@@ -208,13 +227,26 @@ Trained models from the Python package index (`examples/models.py`), with inputs
 - *on the NPU*: the share of multiplications with addition, of the bytes of nodes' operands and results, both as
   `stepwell assess` counts them, and of the modelled time.
 - *16 bits*: the least cosine of an output with onnxruntime's, and how many decisions are the same: the largest of a
-  row of scores, or on which side of a bound a value is. The policy is fp16; bf16 for the `light_*` models whose values
-  are far beyond f16 (up to 3·10²⁹: each of their weights is 0.02), which fp16 reports as overflows.
+  row of scores, on which side of a bound a value is, the box around each region above one. The policy is fp16; bf16 for
+  the `light_*` models whose values are far beyond f16 (up to 3·10²⁹: each of their weights is 0.02), which fp16 reports
+  as overflows.
 - *fp32*: the largest error over the largest value.
 - *steps*: of models with quantised operators, in fp32, the largest difference in steps of 1/255 of an output's range;
   behind it that of the quantised nodes by themselves, fed with the values that onnxruntime has there.
 - *by value*: the sampling rate is an input. Else it is bound when compiling, `--const sr=16000`."""
-HEADINGS = ("model", "nodes", "on the CPU", "MMAC", "of MACs", "of bytes", "of time", "16 bits", "same", "fp32", "steps")
+HEADINGS = (
+    "model",
+    "nodes",
+    "on the CPU",
+    "MMAC",
+    "of MACs",
+    "of bytes",
+    "of time",
+    "16 bits",
+    "same",
+    "fp32",
+    "steps",
+)
 
 
 def row(name: str) -> list[str]:

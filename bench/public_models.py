@@ -1,7 +1,7 @@
 """The public models that are measured (`bench/public.py`): files, and inputs that mean something to each.
 
-The trained ones come from pinned wheels (`examples/models.py`), the `light_*` ones with the onnx package; these have the
-structure of known networks, but every weight is 0.02, so that the output is the same whatever comes in.
+The trained ones come from pinned wheels (`examples/models.py`), the `light_*` ones with the onnx package; these have
+the structure of known networks, but every weight is 0.02, so that the output is the same whatever comes in.
 """
 
 import json
@@ -129,6 +129,8 @@ class Subject:
     """Outputs that decide: rows of scores of classes, or integers."""
     over: Mapping[str, float] = field(default_factory=dict[str, float])
     """Outputs that decide by being above a bound."""
+    regions: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Maps that decide by where regions above a bound are."""
     constants: tuple[str, ...] = ()
     """Inputs that are bound to their values when the model is compiled."""
     half: str = "fp16"
@@ -148,7 +150,7 @@ _SPEECH = {"output": 0.5}
 _RATE = np.array(16000)
 TRAINED: Mapping[str, Subject] = {
     "ocr-recognition": Subject("ocr", "recognition", line, ("softmax_11.tmp_0",)),
-    "ocr-detection": Subject("ocr", "detection", page, over={"sigmoid_0.tmp_0": 0.3}),
+    "ocr-detection": Subject("ocr", "detection", page, regions={"sigmoid_0.tmp_0": 0.3}),
     "ocr-orientation": Subject("ocr", "orientation", word, ("save_infer_model/scale_0.tmp_1",)),
     "resnet-thin": Subject("resnet-thin", "classifier", photo, ("outputs",)),
     "pitch": Subject(

@@ -101,4 +101,6 @@ def _run(steps: Sequence[Step], registers: Registers) -> None:
 def _read(operand: Operand, width: int, registers: Registers) -> Array | float:
     if not isinstance(operand, Ref):
         return operand
-    return registers[operand.space][operand.index : operand.index + (1 if operand.space in ("mask", "scalar") else width)]
+    return registers[operand.space][
+        operand.index : operand.index + (1 if operand.space in ("mask", "scalar") else width)
+    ]

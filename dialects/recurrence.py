@@ -8,8 +8,8 @@ functions of the vector engine in f32. An RNN without options:
       temp 0 = add(product 0, input 0)           input: the gate's x·W + b of this time step
       row 0  = tanh(temp 0)                      rounded to the type of the weights
 
-A cell may have steps *between*: they run on all units at once, at the start and after each time step, and may reduce a
-register to a scalar. So an LSTM rounds h to bytes by its range before it is multiplied.
+A cell may have steps *between*, which run at the start and after each time step: first those that reduce a register to
+a scalar and compute with scalars, then others. So an LSTM rounds h to bytes by its range before it is multiplied.
 
 | space | what it holds | lives for |
 |---|---|---|
@@ -73,7 +73,7 @@ class Phase:
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One time step of any recurrent operator; `y`, a row or a state, is what is written out. What stands `between`
-    runs on all units at once."""
+    takes all sequences and units together."""
 
     phases: tuple[Phase, ...]
     start: tuple[Step, ...]
@@ -236,7 +236,7 @@ def lstm(
         steps += [Step("affine", o, (Ref("vector", 2), current, o)), *options.clipped(o), *f.steps(o, o, spare)]
     steps += h.steps(current, new, spare)
     kept = Ref("state", 1) if rounded else _ROW
-    y = Ref("state", 3) if rounded else Ref("row", 1)
+    y = Ref("state", 2) if rounded else Ref("row", 1)
     if options.masked:
         steps += [Step("mul", y, (o, new)), *options.kept(current, c), *options.kept(y, kept)]
         steps.append(Step("where", y, (_MASK, y, 0.0)))
@@ -247,7 +247,7 @@ def lstm(
     if rounded and options.masked:
         start = (*start, Step("copy", y, (kept,)))
     finish = (Step("copy", Ref("final"), (kept,)), Step("copy", Ref("final", 1), (c,)))
-    between = _to_bytes(y, _ROW, Ref("state", 2)) if rounded else ()
+    between = _to_bytes(y, _ROW, Ref("temp")) if rounded else ()
     return Cell((Phase(0, 0, 4, tuple(steps)),), start, finish, y, between)
 
 

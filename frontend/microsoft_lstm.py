@@ -113,7 +113,7 @@ class _Part:
         if isinstance(q, np.ndarray) and isinstance(zero, np.ndarray):
             less: Value = np.asanyarray(q.astype(np.float32) - zero.astype(np.float32))
         else:
-            parameters = [self.node.materialize(value) for value in (np.float32(1).reshape(()), zero)]
+            parameters = [self.node.materialize(value) for value in (np.array(1, np.float32), zero)]
             less = self.node.emit(DequantizeOp, self.node.materialize(q), *parameters)
         four = self._reshaped(self._in_cell_order(less), (len(self.group), self.hidden, GATES, self.hidden))
         return self._moved(four, (0, 3, 2, 1), (len(self.group), GATES * self.hidden, self.hidden))

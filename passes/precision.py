@@ -78,6 +78,7 @@ class Precision(ModulePass):
     an i32), and ends at the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …).
     The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
     one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
+    What was bytes and is rounded to bytes next stays f32, and so does what a recurrence gives that rounds h to bytes.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.

@@ -80,8 +80,8 @@ class RecurrenceOp(Recurrent):
     With `rounded` the weight of an lstm holds integers, the vectors have their scales behind the peepholes, f32
     [D, 4, H], and each step rounds h of all sequences to bytes by their range before it multiplies it.
 
-    Results: h of every step [T, D, B, H], of the weight's type (f32 if `rounded`) and 0 beyond a sequence's length; then the last
-    states, f32 [D, B, H]. `reverse` has for each direction whether its time runs backwards.
+    Results: h of every step [T, D, B, H], of the weight's type (f32 if `rounded`) and 0 beyond a sequence's length;
+    then the last states, f32 [D, B, H]. `reverse` has for each direction whether its time runs backwards.
     """
 
     name = "graph.recurrence"

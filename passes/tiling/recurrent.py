@@ -6,7 +6,7 @@ for direction, block of the batch:                       shared out over the cor
     for phase, block of hidden units:
       feed weights and h, multiply, drain                a block's gates: [units·gates, batch] in L0C
       load x·W + b, run the cell on the block
-    run what stands between steps on all units
+    run what stands between time steps
     move h from UB to L1 for the next step, store y
   store the last states
 
@@ -229,7 +229,7 @@ class _Kernel:
             product = k.alloc((c.units * phase.gates, c.rows), "f32", "ub", 2 if c.units < hidden else 1)
             k.drain(product[0, 0], acc[0, 0], (lines, self.rows))
             local: dict[Space, Buffer] = {"input": x, "product": product}
-            if temps := registers(phase, "temp"):
+            if temps := registers(phase.steps, "temp"):
                 local["temp"] = k.alloc((temps, c.rows, c.units), "f32", "ub")
             for step in phase.steps:
                 self._run(step, unit, count, local, phase.gates)
@@ -287,20 +287,26 @@ class _Kernel:
 
     # steps ----------------------------------------------------------------------------------------------------------
     def _between(self) -> None:
-        """What runs on all units, and the rows that it makes; such cells have all sequences in one block."""
-        between = self.nest.cell.between
-        for step in between:
+        """Scalars of all units, then the rows that are made with them, block by block; such cells have all sequences
+        in one block."""
+        k, nest, units = self.k, self.nest, self.cut.units
+        for step in nest.cell.between:
             if step.reduction:
                 (register,) = step.operands
                 assert isinstance(register, Ref)
-                size = self.nest.batch * self.nest.hidden
+                size = nest.batch * nest.hidden
                 source = self.places[register.space].box(register.index * size, 0, 1, 0)
-                self.k.reduce(step.reduction, self.places["scalar"].box(step.out.index, 0, 0, 0), source, (1, size, 1))
+                k.reduce(step.reduction, self._box(step.out, Affine(), {}, 1), source, (1, size, 1))
             elif step.out.space == "scalar":
                 self._run(step, Affine(), 1, {}, rows=1)
-            else:
-                self._run(step, Affine(), self.nest.hidden, {})
-        self._move({step.out.index for step in between if step.out.space == "row"})
+        others = [step for step in nest.cell.between if step.out.space != "scalar"]
+        if others:
+            with maybe_loop(k, nest.hidden, units) as unit:
+                count = upto(k, nest.hidden, unit, units)
+                temp = k.alloc((registers(others, "temp"), self.cut.rows, units), "f32", "ub")
+                for step in others:
+                    self._run(step, unit, count, {"temp": temp})
+        self._move({step.out.index for step in others if step.out.space == "row"})
 
     def _run(
         self,

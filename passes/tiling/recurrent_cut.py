@@ -5,7 +5,7 @@ before the last hide what the last one does after the cube.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.recurrence import Phase, Recurrence, Ref, Space, Step
@@ -105,7 +105,8 @@ class Plan:
         wide += cell.count("vector") * hidden * F32
         products = 1 + (self.blocks > 1)
         inputs = 2 * (hidden if self.loads_once else c.units) * cell.gates * c.rows
-        block = sum(products * p.gates + registers(p, "temp") for p in cell.phases)
+        block = sum(products * p.gates + registers(p.steps, "temp") for p in cell.phases)
+        block += registers(cell.between, "temp")
         return wide + (block * c.rows * c.units + inputs) * F32 + self._staged() * self.border
 
     # time -------------------------------------------------------------------------------------------------------------
@@ -159,7 +160,6 @@ class Plan:
         )
         return done + move + (loads + feeds + cube) / 32, loads  # what is not the busiest engine delays it a little
 
-
     def _between(self, step: Step) -> int:
         """Elements that a step between steps takes."""
         return 1 if step.out.space == "scalar" and not step.reduction else self.cut.rows * self.nest.hidden
@@ -203,7 +203,7 @@ def _stays(nest: Recurrence, cut: Cut, esize: int, target: Target) -> Iterator[t
                 yield first, held
 
 
-def registers(phase: Phase, space: Space) -> int:
-    """Registers of a space that a phase names."""
-    places = [(ref, step.width) for step in phase.steps for ref in (step.out, *step.operands)]
+def registers(steps: Sequence[Step], space: Space) -> int:
+    """Registers of a space that steps name."""
+    places = [(ref, step.width) for step in steps for ref in (step.out, *step.operands)]
     return max((r.index + width for r, width in places if isinstance(r, Ref) and r.space == space), default=0)

@@ -14,7 +14,7 @@ from assessments import check
 
 import stepwell
 from stepwell.bench import public
-from stepwell.bench.public_models import BY_VALUE, LIGHT, PUBLIC, SEED, TRAINED, TEXT
+from stepwell.bench.public_models import BY_VALUE, LIGHT, PUBLIC, SEED, TEXT, TRAINED
 from stepwell.driver.agreement import onnxruntime_run
 from stepwell.driver.compare import with_all_values
 from stepwell.examples.models import MODELS, FetchError, fetch
@@ -44,7 +44,9 @@ def files(request: pytest.FixtureRequest) -> None:
 
 
 def test_all_files_are_there() -> None:
-    parts = {(model, part) for model, source in MODELS.items() for part, file in source.members.items() if "onnx" in file}
+    parts = {
+        (model, part) for model, source in MODELS.items() for part, file in source.members.items() if "onnx" in file
+    }
     assert {(subject.model, subject.part) for subject in TRAINED.values()} == parts
     assert len(parts) == 22
     light = {subject.file for subject in LIGHT.values()}
