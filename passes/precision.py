@@ -212,8 +212,9 @@ class _Typing:
 
     def _recur(self, op: GraphOp, low: range) -> None:
         """The states stay f32 from one run of a stream to the next: what comes in as f32 is taken before its cast."""
-        for index in range(low.stop, len(op.operands)):
-            op.operands[index] = _before_cast(op.operands[index])
+        for index, operand in enumerate(op.operands):
+            if index not in low:
+                op.operands[index] = _before_cast(operand)
         self._contract(op, low)
         if flag(op.properties, "rounded"):
             self.islands.add(op.results[0])  # of type f32, so that the next one rounds h to bytes as this one does
