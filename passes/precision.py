@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.rewriter import Rewriter as IRRewriter
 
+from ..dialects.graph.arithmetic import AddOp, MulOp
 from ..dialects.graph.constants import ELEMENTS, NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
 from ..dialects.graph.gather import IndexedOp
@@ -55,7 +56,6 @@ WIDENING = frozenset(
     {
         *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum", "graph.cumprod"),
         *("graph.reduce_sum", "graph.reduce_prod", "graph.reduce_l1", "graph.reduce_sum_square"),
-        "graph.dynamic_scale",
     }
 )
 """Their results may leave the low type's range though the operands are in it."""
@@ -78,7 +78,8 @@ class Precision(ModulePass):
     an i32), and ends at the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …).
     The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
     one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
-    What was bytes and is rounded to bytes next stays f32, and so does what a recurrence gives that rounds h to bytes.
+    Under every policy these stay f32: the scale of a range, what was bytes and is rounded to bytes next, the gates of a
+    recurrence, and what it gives if it rounds h to bytes.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.
@@ -132,10 +133,11 @@ class _Typing:
         body = list(block.ops)
         if self.low == f16:
             self.spectra = self._spectra(body)
+        gates = {inner for op in body if op.name == "graph.recurrence" for inner in _gates(op)}
         for argument in block.args:
             self._enter(argument, block)
         for op in body:
-            if op in self.spectra:
+            if op in self.spectra or op in gates:
                 self._keep(op)
             elif isinstance(op, GraphOp):
                 self._type(op)
@@ -187,6 +189,8 @@ class _Typing:
             self._recur(op, range(3))
         elif op.name == "graph.recurrence":
             self._recur(op, range(1, 2))
+        elif op.name == "graph.dynamic_scale":
+            self._set(op, f32, island=True)
         elif op.name == "graph.dequantize" and all(user.name in ROUNDING for user in _readers(op)):
             self._keep(op)
         elif floats:
@@ -346,6 +350,17 @@ def _is_ratio(op: GraphOp, islands: set[SSAValue]) -> bool:
         operand in islands and isinstance(operand.owner, Operation) and operand.owner.name in inverses
         for operand in op.operands
     )
+
+
+def _gates(op: Operation) -> set[Operation]:
+    """What makes the gates of a recurrence of the products of its node: they are f32 as they are behind a matmul."""
+    found, front = set[Operation](), [op.operands[0].owner]
+    while front:
+        this = front.pop()
+        if isinstance(this, CastOp | AddOp | MulOp) and this.location == op.location:
+            found.add(this)
+            front += [operand.owner for operand in this.operands]
+    return found
 
 
 def _readers(op: Operation) -> list[Operation]:
