@@ -81,9 +81,7 @@ def read_inputs(
 
 def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bool = False) -> Input | Problem:
     """An input, or what is wrong with it."""
-    kept = HostType(type_text(info.type)) if host and info.type.WhichOneof("value") is not None else None
-    if kept is not None and not kept.is_known:
-        kept = None
+    kept = _on_host(info) if host else None
     if info.type.WhichOneof("value") != "tensor_type":
         if kept is not None:
             return Input(info.name, (), None, kept)
@@ -114,6 +112,15 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bo
         rule = f"{info.name}: an input has at most 2^40 elements (found {size})"
         return Problem(f"{rule}; take smaller sizes", Kind.MEMORY)
     return Input(info.name, found, element, HostType(type_text(info.type), found) if element is None else None)
+
+
+def _on_host(info: onnx.ValueInfoProto) -> HostType | None:
+    """The type as the CPU has it; None if it has none, or the file does not say it whole."""
+    try:
+        kind = HostType(type_text(info.type))
+    except ValueError:
+        return None
+    return kind if kind.is_known else None
 
 
 def declared_extents(info: onnx.ValueInfoProto) -> list[int | str] | None:

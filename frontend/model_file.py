@@ -8,7 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
@@ -97,23 +98,19 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
     if not model.graph.output or not model.opset_import:
         rule = f"an ONNX model has a graph with outputs, and an opset (found {len(data)} bytes without)"
         raise ModelFileError(f"{name}: {rule}; fetch or export it again")
-    if broken := next((text for text in _names(model.graph) if isinstance(text, bytes)), None):
+    if broken := next((text for text in _texts(model) if isinstance(text, bytes)), None):
         raise ModelFileError(f"{name}: names are text in UTF-8 (found {broken!r}); fetch or export it again")
     return model
 
 
-def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
-    """Every name in a graph and those inside; one that is no text comes as bytes."""
-    for info in (*graph.input, *graph.output, *graph.initializer):
-        yield info.name
-    for info in graph.input:
-        yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
-    for node in graph.node:
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        for attribute in node.attribute:
-            yield attribute.name
-            for inner in (attribute.g, *attribute.graphs) if attribute.type else ():
-                yield from _names(inner)
+def _texts(message: Message) -> Iterator[str | bytes]:
+    """Every text in a message and those inside; one that is none comes as bytes."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            yield from (value,) if isinstance(value, str | bytes) else value
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in (value,) if isinstance(value, Message) else value:
+                yield from _texts(inner)
 
 
 def to_array(tensor: TensorProto, folder: Path | None, most: int | None = None) -> Array:

@@ -42,6 +42,7 @@ class Problem(str):
         if kind is not Kind.IR:  # of which a picture of several lines may be a part
             line = " ".join(line.splitlines())  # names may hold anything
         line = f"(no name){line}" if line.startswith(": ") else line
+        line = line.replace("(found )", "(found '')")
         self = super().__new__(cls, line)
         self.kind = kind
         match = _FORM.fullmatch(f"-: {line.removeprefix(where + ': ')}" if where else line)
@@ -51,9 +52,7 @@ class Problem(str):
         return self
 
     @classmethod
-    def of_ir(
-        cls, text: str, place: str, where: str = "", kind: Kind = Kind.IR, found: str = "other IR"
-    ) -> "Problem":
+    def of_ir(cls, text: str, place: str, where: str = "", kind: Kind = Kind.IR, found: str = "other IR") -> "Problem":
         """What is wrong with IR, as a rule that may leave out where, what was `found`, and what to do."""
         if (whole := cls(text, kind, where)).is_whole:
             return whole

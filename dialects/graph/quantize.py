@@ -11,9 +11,9 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.utils.exceptions import VerifyException
 
 from .activations import RoundOp
-from .arithmetic import AddOp, DivOp, MaxOp, MinOp, MulOp, SubOp
+from .arithmetic import AddOp, DivOp, GtOp, MaxOp, MinOp, MulOp, SubOp
 from .constants import NUMPY
-from .elementwise import CastOp
+from .elementwise import CastOp, WhereOp
 from .emit import Emit
 from .op import (
     FLOATS,
@@ -25,6 +25,7 @@ from .op import (
     broadcast_shapes,
     element,
     f32,
+    i1,
     i8,
     i32,
     shape,
@@ -157,7 +158,8 @@ class DequantizeOp(GraphOp):
 class DynamicScaleOp(GraphOp):
     """The scale and the zero point with which ui8 covers x and 0: (hi − lo) ÷ 255 and round(−lo ÷ scale).
 
-    hi = max(x, 0), lo = min(x, 0) over all elements. Of zeros alone the scale is 0 and the zero point too.
+    hi = max(x, 0), lo = min(x, 0) over all elements. Of zeros alone the scale is 1, as onnxruntime has it, and the zero
+    point 0.
     """
 
     name = "graph.dynamic_scale"
@@ -178,8 +180,8 @@ class DynamicScaleOp(GraphOp):
 
     def reference_all(self, *operands: Array) -> Sequence[Array]:
         high, low = max(float(operands[0].max()), 0.0), min(float(operands[0].min()), 0.0)
-        scale = (high - low) / 255
-        return [np.array(scale), np.array(np.clip(np.rint(-low / scale), 0, 255) if scale else 0)]
+        scale = (high - low) / 255 or 1.0
+        return [np.array(scale), np.array(np.clip(np.rint(-low / scale), 0, 255))]
 
     def evaluate_all(self, *operands: Array) -> Sequence[Array]:
         from ..evaluate import evaluate_structure
@@ -194,7 +196,10 @@ class DynamicScaleOp(GraphOp):
             end = emit(reduce, self.x, axes=every, element=f32) if every else self.x
             ends.append(emit(choose, end, emit.constant(0.0, f32), element=f32))
         high, low = ends
-        scale = emit(DivOp, emit(SubOp, high, low, element=f32), emit.constant(255.0, f32), element=f32)
+        width = emit(SubOp, high, low, element=f32)
+        some = emit(GtOp, width, emit.constant(0.0, f32), element=i1)
+        scale = emit(DivOp, width, emit.constant(255.0, f32), element=f32)
+        scale = emit(WhereOp, some, scale, emit.constant(1.0, f32), element=f32)
         places = emit(DivOp, emit(SubOp, emit.constant(0.0, f32), low, element=f32), scale, element=f32)
         zero = emit(RoundOp, places, element=f32)
         return [scale if element(scale) == emit.result else emit(CastOp, scale), emit(CastOp, zero, element=u8)]

@@ -57,7 +57,7 @@ def changed(**fields: object) -> ModelProto:
     return made
 
 
-def problems(source: Path | ModelProto) -> tuple[Problem, ...]:
+def problems(source: Path | bytes | ModelProto) -> tuple[Problem, ...]:
     """What is told of a model that is refused, of which every problem must have all parts."""
     with pytest.raises(ValueError, match="found") as caught:
         import_onnx(source)
@@ -67,6 +67,49 @@ def problems(source: Path | ModelProto) -> tuple[Problem, ...]:
     assert len(found) == len(failure.problems) > 0
     assert all(problem.is_whole and "\n" not in problem for problem in found)
     return tuple(found)
+
+
+def with_text(place: str) -> bytes:
+    """A model with a text that is no UTF-8 in some place."""
+    made = model(node("Relu", "x", "y"))
+    marked = "!mark!"
+    match place:
+        case "graph":
+            made.graph.name = marked
+        case "metadata":
+            made.metadata_props.add(key="k", value=marked)
+        case "value":
+            made.graph.value_info.add(name=marked)
+        case "extent of an output":
+            made.graph.output[0].type.tensor_type.shape.dim.add(dim_param=marked)
+        case _:
+            made.opset_import.add(domain=marked, version=1)
+    return made.SerializeToString().replace(b"!mark!", b"!mar\xe5!")
+
+
+@pytest.mark.parametrize("place", ["graph", "metadata", "value", "extent of an output", "opset"])
+def test_texts_are_utf_8_wherever_they_stand(place: str) -> None:
+    (found,) = problems(with_text(place))
+    assert found.kind is Kind.FILE
+    assert found.startswith("the model: names are text in UTF-8 (found b'!mar\\xe5!'); ")
+
+
+@pytest.mark.parametrize("outer", ["sequence_type", "optional_type", "map_type"])
+def test_an_input_has_a_whole_type(outer: str) -> None:
+    made = model(node("Relu", "x", "y"))
+    kind = made.graph.input.add(name="odd").type
+    getattr(kind, outer).SetInParent()
+    with pytest.raises(ValueError, match="found") as caught:
+        stepwell.compile(made, target="tiny")
+    (found,) = describe(caught.value).problems
+    assert found == f"odd: an input is a tensor (found {outer}); export the model without it"
+
+
+def test_what_is_empty_was_found() -> None:
+    made = model(helper.make_node("Resize", ["x", "", "s"], ["y"], "y", mode="nearest", nearest_mode=""))
+    made.graph.initializer.append(numpy_helper.from_array(np.array([2], np.float32), "s"))
+    (found,) = problems(made)
+    assert "(found '')" in found
 
 
 # names and order ------------------------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ CASES = [
          [np.abs(floats(37)), whole(-9, 9, 37, kind=np.int8)], {"axis": 2}),
     Case("DequantizeLinear", [whole(-9999, 9999, 3, 37, kind=np.int32)], [np.float32(0.01)]),
     Case("DynamicQuantizeLinear", [floats(3, 5, 37)], outputs=3, half=3e-2),
+    Case("DynamicQuantizeLinear", [np.zeros((3, 5), np.float32)], outputs=3),
     Case("QLinearMatMul", [quantised(3, 13, 37, kind=np.uint8)[0]],
          [*quantised(1, kind=np.uint8)[1:], *quantised(37, 9, kind=np.int8), np.float32(0.2), np.uint8(90)], half=0),
     Case("QLinearConv", [quantised(2, 5, 9, 8, kind=np.uint8)[0]],
