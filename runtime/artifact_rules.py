@@ -67,9 +67,13 @@ def _host_value(tensor: Tensor, part: str) -> Iterator[str]:
     if tensor.role not in ("input", "output", "temp"):
         yield f"{part}: role {tensor.role}; a value of the host is an input, an output or a temp"
     try:
-        tensor.host_type  # noqa: B018 - it is the question
+        kind = tensor.host_type
     except ValueError as error:
         yield f"{part}: type {tensor.border!r}; {error}"
+        return
+    extents = (kind.shape or ()) if kind.is_static else ()
+    if tensor.shape != extents:
+        yield f"{part}: extents {list(tensor.shape)}; {list(extents)}, those of {kind}, were expected"
 
 
 def _weight_dtypes(dtype: DType) -> tuple[object, ...]:

@@ -32,12 +32,12 @@ def sequences() -> onnx.ModelProto:
     )
 
 
-def on_host(choice: str = "c") -> onnx.ModelProto:
+def on_host() -> onnx.ModelProto:
     """A branch with a part for the CPU on either side."""
     return text_model(
-        f"""y = If ({choice}) <
-            then_branch = t () => (double[3] a) {{ a = Neg(x) }},
-            else_branch = e () => (double[3] b) {{ b = Exp(x) }}>
+        """y = If (c) <
+            then_branch = t () => (double[3] a) { a = Neg(x) },
+            else_branch = e () => (double[3] b) { b = Exp(x) }>
         z = Cast<to = 1>(y)""",
         "bool c, double[3] x",
         "float[3] z",
@@ -70,6 +70,15 @@ def test_what_a_loop_makes_may_not_be_there_behind_it() -> None:
     tensors[made] = replace(tensors[made], role="output")
     wrong = replace(artifact, plans=(plan,), tensors=tuple(tensors))
     assert any(f"plan 0 outputs: tensor {made} of the host has no value yet" in each for each in problems(wrong))
+
+
+def test_values_of_the_cpu_have_the_extents_of_their_type() -> None:
+    artifact = api.compile(on_host(), target="tiny")
+    (index,) = (n for n, t in enumerate(artifact.tensors) if t.is_host and t.role == "input")
+    tensors = list(artifact.tensors)
+    tensors[index] = replace(tensors[index], shape=(1 << 70,))
+    (problem,) = problems(replace(artifact, tensors=tuple(tensors)))
+    assert problem == f"tensor x: extents [{1 << 70}]; [3], those of tensor(double)[3], were expected"
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
