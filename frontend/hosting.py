@@ -5,6 +5,7 @@ onnxruntime is asked at import whether it runs a node, and of which types and ex
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..dialects.standin import StandIn
 from ..runtime.cpu import HostError, HostNode, HostType, compiled
 from .builder import GraphBuilder
 from .corrections import corrected
-from .model_file import Array
+from .model_file import Array, embedded
 from .node import AI_ONNX, Node, Value
 
 MOST_RESIDUE = 1 << 14
@@ -27,10 +28,11 @@ MOST_RESIDUE = 1 << 14
 
 
 class Hosting:
-    """Makes host ops; see the module. `model` gives opsets and the types of values."""
+    """Makes host ops; see the module. `model` gives opsets and the types of values, `folder` has its external data."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None = None) -> None:
         self.builder = GraphBuilder()
+        self._folder = folder
         self._model = model
         self._types: Mapping[str, int] | None = None
         versions = [entry.version for entry in model.opset_import if entry.domain in ("", AI_ONNX)]
@@ -122,7 +124,7 @@ class Hosting:
     def _one_node(
         self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]
     ) -> onnx.ModelProto:
-        nodes, made = corrected(proto, kinds)
+        nodes, made = corrected(embedded(proto, self._folder), kinds)
         known = {**known, **made}
         graph = onnx.GraphProto(name=proto.name or proto.op_type, node=nodes)
         graph.input.extend(value_info(name, kind) for name, kind in kinds.items())

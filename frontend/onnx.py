@@ -112,7 +112,9 @@ def import_onnx(
     problems = [*unbound, *problems, *file_problems(model), *cycles]
     if problems:
         raise ImportProblems(problems)
-    run = _Import(model, folder, Hosting(model) if host else None, leave or {}, {} if values is None else values)
+    run = _Import(
+        model, folder, Hosting(model, folder) if host else None, leave or {}, {} if values is None else values
+    )
     run.survey = survey
     run.add_known(known)
     for item in inputs:
@@ -213,7 +215,7 @@ class _Import:
         outputs: Sequence[Value | None] = [None] * len(proto.output)
         broken = any(value is None for value in inputs.values())
         opset = self._opsets.get(proto.domain or AI_ONNX, 0)
-        attributes = {a.name: _attribute(a) for a in proto.attribute}
+        attributes = {a.name: self._attribute(a) for a in proto.attribute}
         given = [inputs.get(key) for key in proto.input]
         node = Node(name, proto, attributes, given, opset, self.builder, kinds_in(given, self.tags))
         last, problem = self.builder.block.last_op, None
@@ -310,6 +312,13 @@ class _Import:
                 found.append(_problem(inner.name or inner.op_type, error, inner))
             found += self._unsupported_inside(inner)
         return found
+
+    def _attribute(self, proto: onnx.AttributeProto) -> Any:
+        """Its value, strings as `str`; a tensor that lies in another file as an array. Raises `ModelFileError`."""
+        value: Any = onnx.helper.get_attribute_value(proto)
+        if isinstance(value, onnx.TensorProto) and value.data_location == onnx.TensorProto.EXTERNAL:
+            return to_array(value, self._folder, self.survey and self.survey.largest)
+        return [_text(item) for item in value] if proto.type == onnx.AttributeProto.STRINGS else _text(value)
 
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
         """Raises `InferError` if an output has the name of another node's, or of another of its own."""
@@ -456,12 +465,9 @@ def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     raise InferError(f"{rule} (found {domain}, opset {opset})")
 
 
-def _attribute(proto: onnx.AttributeProto) -> Any:
-    """The value of an attribute, strings as `str`."""
-    value = onnx.helper.get_attribute_value(proto)
-    if proto.type == onnx.AttributeProto.STRINGS:
-        return [item.decode() for item in value]
-    return value.decode() if isinstance(value, bytes) else value
+def _text(value: Any) -> Any:
+    """Bytes as text; what is none is shown so."""
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
 def _problem(name: str, error: InferError, proto: onnx.NodeProto) -> Problem:
