@@ -315,10 +315,10 @@ class _Import:
 
     def _attribute(self, proto: onnx.AttributeProto) -> Any:
         """Its value, strings as `str`; a tensor that lies in another file as an array. Raises `ModelFileError`."""
-        value: Any = onnx.helper.get_attribute_value(proto)
+        value = onnx.helper.get_attribute_value(proto)
         if isinstance(value, onnx.TensorProto) and value.data_location == onnx.TensorProto.EXTERNAL:
             return to_array(value, self._folder, self.survey and self.survey.largest)
-        return [_text(item) for item in value] if proto.type == onnx.AttributeProto.STRINGS else _text(value)
+        return [_text(item) for item in proto.strings] if proto.type == onnx.AttributeProto.STRINGS else _text(value)
 
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
         """Raises `InferError` if an output has the name of another node's, or of another of its own."""

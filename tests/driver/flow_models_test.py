@@ -93,7 +93,7 @@ def test_tensors_of_nodes_may_lie_beside_the_model(folder: Path, name: str) -> N
     wanted = onnxruntime.InferenceSession(str(inside)).run(None, given)
     found = stepwell.run(api.compile(path, target="tiny", precision="fp32"), given)
     for one, other in zip(found.values(), wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
+        np.testing.assert_allclose(one, np.asarray(other), rtol=1e-6)
     assert not assess(path, target="tiny").problems
 
 
