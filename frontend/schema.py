@@ -9,6 +9,9 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 
 from ..dialects.graph.op import InferError
 
+PADDINGS = (b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID", b"")
+"""What `auto_pad` may say; by default nothing."""
+
 
 def check_node(proto: onnx.NodeProto, opset: int) -> None:
     """Raises `InferError` for the first thing that the standard forbids; operators that it does not know pass."""
@@ -28,6 +31,9 @@ def check_node(proto: onnx.NodeProto, opset: int) -> None:
             raise InferError(
                 f"the attribute {attribute.name} of {schema.name} is {kind.name} (found {found})", broken=True
             )
+        if attribute.name == "auto_pad" and attribute.s not in PADDINGS:
+            found = attribute.s.decode(errors="backslashreplace")
+            raise InferError(f"auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID (found {found!r})", broken=True)
     given = {attribute.name for attribute in proto.attribute}
     for name, known in schema.attributes.items():
         if known.required and name not in given:

@@ -144,3 +144,13 @@ def test_an_attribute_that_is_no_text() -> None:
     model.graph.node[0].attribute[0].s = b"\xff"
     with pytest.raises(ImportProblems, match=r"Gelu_0: .*\\xff"):
         api.compile(model, target="tiny", host=False)
+
+
+@pytest.mark.parametrize("value", [b"FOO", b"\xff", b"same_upper"])
+def test_a_padding_that_is_none(value: bytes) -> None:
+    text = 'y = AveragePool<kernel_shape = [2,2], auto_pad = "VALID">(x)'
+    model = text_model(text, "float[1,1,4,4] x", "float[1,1,3,3] y")
+    (padding,) = (a for a in model.graph.node[0].attribute if a.name == "auto_pad")
+    padding.s = value
+    with pytest.raises(ImportProblems, match="AveragePool_0: auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID"):
+        api.compile(model, target="tiny")
