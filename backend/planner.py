@@ -7,7 +7,7 @@ the results, or of the states of the loop.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
@@ -182,6 +182,9 @@ class Planner:
         self.enter(op.body.string_value(), [step, going, *states, *(self.of[value] for value in op.rest)])
         steps = self.steps(block)
         following, *given = [self.of[value] for value in returned(block)]
+        if following in states:  # the next states are copied before it is read
+            following, state = self.apart(following), following
+            steps += self.copies([(state, following)])
         self.keep([following])
         for source, to in zip(given[len(states) :], grown, strict=True):
             self.keep([source, to])
@@ -197,13 +200,17 @@ class Planner:
         """Copies of what a step gives; a state that another one becomes is put aside first."""
         aside = dict[int, int]()
         for n in dict.fromkeys(n for n, state in zip(given, states, strict=True) if n in states and n != state):
-            like = self.storages[n]
-            aside[n] = len(self.storages)
-            self.storages.append(
-                Storage(f"t{aside[n]}", "temp", like.dtype, like.shape, self.clock, self.clock, like.border)
-            )
+            aside[n] = self.apart(n)
         yield from self.copies(list(aside.items()))
         yield from self.copies([(aside.get(n, n) if n != s else n, s) for n, s in zip(given, states, strict=True)])
+
+    def apart(self, like: int) -> int:
+        """A new temporary storage of the same kind."""
+        new = replace(
+            self.storages[like], name=f"t{len(self.storages)}", role="temp", first=self.clock, last=self.clock
+        )
+        self.storages.append(new)
+        return len(self.storages) - 1
 
     def enter(self, name: str, storages: Sequence[int]) -> Block:
         """The block of a function whose arguments have these storages."""

@@ -299,7 +299,7 @@ def _text(path: Path, found: Assessment) -> str:
         parts += ["", table(("", "name", "type", "shape"), rows)]
     for kind, title in (("host", "on the CPU"), ("unsupported", "not supported")):
         lines = [_line(node) for node in found.nodes if node.kind == kind and not _follows(node)]
-        lines += [f"  output {name}: {why}" for name, why in found.returned.items() if kind == "host"]
+        lines += [f"  value {name}: {why}" for name, why in found.returned.items() if kind == "host"]
         parts += ["", f"{title}:", *_first(lines)] if lines else []
     if found.problems:
         parts += ["", f"{plural(len(found.problems), 'problem')}:", *_first([f"  {p}" for p in found.problems])]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zipfile import ZipFile
 
 import numpy as np
@@ -287,9 +287,10 @@ def _verify(
     if reference.keys() != outputs.keys():
         found, expected = ", ".join(reference), ", ".join(outputs)
         raise CommandError(f"--verify {path}: must have the outputs {expected} (found {found}); name the same model")
-    for name, array in reference.items():
-        if array.shape != outputs[name].shape:
-            found, expected = shape(array.shape), shape(outputs[name].shape)
+    for name, value in reference.items():
+        there, here = _form(value)[1], _form(outputs[name])[1]
+        if there != here and not isinstance(value, list | dict):
+            found, expected = shape(there), shape(here)
             rule = f"--verify {path}: {name} must have the shape {expected} (found {found})"
             raise CommandError(f"{rule}; name the model that was compiled", kind=Kind.SHAPE)
     return agree_all(outputs, reference)
@@ -299,7 +300,8 @@ def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
     profile = model.profile()
     return {
         "outputs": {
-            name: {"dtype": str(a.dtype), "shape": list(a.shape), **_statistics(a)} for name, a in outputs.items()
+            name: {"dtype": _form(value)[0], "shape": list(_form(value)[1]), **_statistics(value)}
+            for name, value in outputs.items()
         },
         "target": profile.target.name,
         "cores": profile.cores,
@@ -318,8 +320,19 @@ def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
     }
 
 
-def _statistics(array: Array) -> dict[str, float]:
-    if not array.size or (array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16"):
+def _form(value: Any) -> tuple[str, tuple[int, ...]]:
+    """The type and the extents of an output; of a sequence or a map, how many items it has."""
+    if isinstance(value, np.ndarray | np.generic):
+        return str(value.dtype), value.shape
+    if isinstance(value, list | dict):
+        return "sequence" if isinstance(value, list) else "map", (len(cast("list[Any]", value)),)
+    return "nothing" if value is None else type(value).__name__, ()
+
+
+def _statistics(array: Any) -> dict[str, float]:
+    if not isinstance(array, np.ndarray) or not array.size:
+        return {}
+    if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
         return {}
     values = array.astype(np.float64)
     return {"min": float(values.min()), "mean": float(values.mean()), "max": float(values.max())}
@@ -328,9 +341,10 @@ def _statistics(array: Array) -> dict[str, float]:
 def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agreement] | None, with_nodes: bool) -> str:
     profile = model.profile()
     rows = list[tuple[object, ...]]()
-    for name, array in outputs.items():
-        numbers = [f"{value:.6g}" for value in _statistics(array).values()] or ["–"] * 3
-        rows.append((name, array.dtype, shape(array.shape), *numbers))
+    for name, value in outputs.items():
+        numbers = [f"{number:.6g}" for number in _statistics(value).values()] or ["–"] * 3
+        kind, extents = _form(value)
+        rows.append((name, kind, shape(extents), *numbers))
     lines = [table(("output", "type", "shape", "min", "mean", "max"), rows, indent="")]
     if agreements is not None:
         lines += ["", "against onnxruntime:"]

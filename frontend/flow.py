@@ -18,9 +18,11 @@ from ..dialects.graph.host import HostValueType, host_type, is_host
 from ..dialects.graph.host_model import free_names
 from ..dialects.graph.op import InferError, element, i1, i32, shape
 from ..dialects.graph.views import ReshapeOp, SliceOp, TransposeOp
+from ..runtime.border import WIDE
 from ..runtime.cpu import HostError, HostType
 from .builder import Cache, GraphBuilder
 from .hosting import Hosting
+from .model_file import Array
 from .node import INT32, Node, Value
 from .unroll import Growth, Results, scanned_by
 
@@ -160,7 +162,7 @@ def _returned(
                 if isinstance(value, SSAValue):
                     found.append(scope.hosting.on_host(value, info.name))
                 else:
-                    found.append(scope.hosting.constant(value, node.name, "a result of a branch"))
+                    found.append(scope.hosting.constant(value, info.name, "a result of a branch"))
             except HostError as error:
                 raise InferError(f"results of branches can be held by the CPU (found {error})") from None
     return found
@@ -180,7 +182,7 @@ def _common(one: HostType, other: HostType) -> HostType:
 def loop(node: Node, scope: Scope) -> Results:
     """A Loop whose number of steps is computed, or large. Results that grow need that it is known."""
     graph, count, condition = node.attributes["body"], _single(node, 0), _single(node, 1)
-    first = [node.operand(index) for index in range(2, len(node.inputs))]
+    first = [_state(node, scope, node.given(n), graph.input[n].name) for n in range(2, len(node.inputs))]
     repeated = Repeated(node, scope, graph, first)
     step, going, *states = repeated.inputs
     found = repeated.function.run([step, going, *states])
@@ -201,7 +203,9 @@ def loop(node: Node, scope: Scope) -> Results:
 def scan(node: Node, scope: Scope) -> Results:
     """A Scan of any length."""
     plan = scanned_by(node)
-    repeated = Repeated(node, scope, node.attributes["body"], [node.materialize(value) for value in plan.states])
+    graph: onnx.GraphProto = node.attributes["body"]
+    first = [_state(node, scope, value, info.name) for value, info in zip(plan.states, graph.input, strict=False)]
+    repeated = Repeated(node, scope, graph, first)
     _, going, *states = repeated.inputs
     sequences = [repeated.function.take(node.materialize(each.value)) for each in plan.sequences]
     with repeated.function.open():
@@ -240,8 +244,10 @@ class Repeated:
         """Ends the function: whether it goes on, the next states, and rows of results that grow. The loop's results."""
         node, scope, function, states = self._node, self._scope, self.function, len(self._first)
         with function.open():
-            following = [node.materialize(value) for value in outputs]
-            going = node.materialize(tested)
+            likes = [*self._first, *[None] * (len(outputs) - states)]
+            names = [info.name for info in function.graph.output[-len(outputs) :]]
+            following = [_next(node, scope, *each) for each in zip(outputs, likes, names, strict=True)]
+            going = _next(node, scope, tested, None, "")
             if going.type != TensorType(i1, []):
                 going = node.emit(ReshapeOp, going, shape=[])
         wanted, found = ([str(v.type) for v in values] for values in (self._first, following[:states]))
@@ -269,6 +275,38 @@ class Repeated:
             order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
             value = self._node.emit(TransposeOp, value, perm=order)
         return value
+
+
+def _state(node: Node, scope: Scope, value: Value, name: str) -> SSAValue:
+    """A state before the first step: a constant that only the CPU holds stays there."""
+    if scope.hosting is None or isinstance(value, SSAValue) or value.dtype in ELEMENTS or value.dtype.kind in "iu":
+        return node.materialize(value)
+    return _constant(scope.hosting, value, name)
+
+
+def _next(node: Node, scope: Scope, value: Value, like: SSAValue | None, name: str) -> SSAValue:
+    """What a step gives, where the state before it is (`like`), else on the device if that can hold it.
+
+    Wide integers of the CPU stay there: only a run would tell whether they fit.
+    """
+    hosting = scope.hosting
+    if hosting is not None and like is not None and is_host(like):
+        if not isinstance(value, SSAValue):
+            return _constant(hosting, value, name)
+        try:
+            return hosting.on_host(value, name)
+        except HostError as error:
+            raise InferError(f"states can be held by the CPU (found {error})") from None
+    if hosting is None or not isinstance(value, SSAValue) or not is_host(value) or host_type(value).dtype in WIDE:
+        return node.materialize(value)
+    return hosting.on_device(value) if host_type(value).dtype in ELEMENTS else value
+
+
+def _constant(hosting: Hosting, value: Array, name: str) -> SSAValue:
+    try:
+        return hosting.constant(value, name, "the device has no such constant")
+    except HostError as error:
+        raise InferError(f"constants can be held by the CPU (found {error})") from None
 
 
 def _single(node: Node, index: int) -> Value | None:

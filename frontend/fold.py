@@ -186,8 +186,13 @@ def constant_attribute(attributes: Attributes) -> Array:
     """The value of a Constant node."""
     (name, value), *_ = attributes.items()
     if name == "value":
-        return to_array(value, None)
+        return _tensor(value)
     return np.array(value, dtype=np.float32 if name.startswith("value_float") else np.int64)
+
+
+def _tensor(value: onnx.TensorProto | Array) -> Array:
+    """The value of an attribute; one whose data lies in another file is an array already."""
+    return to_array(value, None) if isinstance(value, onnx.TensorProto) else value
 
 
 def shape_of(shape: Sequence[int], attributes: Attributes) -> Array:
@@ -241,7 +246,7 @@ def _constant_of_shape(attributes: Attributes, inputs: Sequence[Array | None], o
 
 def repeated_value(attributes: Attributes) -> Array:
     """What ConstantOfShape repeats."""
-    return to_array(attributes["value"], None) if "value" in attributes else np.zeros(1, np.float32)
+    return _tensor(attributes["value"]) if "value" in attributes else np.zeros(1, np.float32)
 
 
 def _unsqueeze(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:

@@ -4,7 +4,8 @@ joins them).
 onnxruntime is asked at import whether it runs a node, and of which types and extents its results are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..dialects.standin import StandIn
 from ..runtime.cpu import HostError, HostNode, HostType, compiled
 from .builder import GraphBuilder
 from .corrections import corrected
-from .model_file import Array
+from .model_file import Array, embedded
 from .node import AI_ONNX, Node, Value
 
 MOST_RESIDUE = 1 << 14
@@ -27,10 +28,11 @@ MOST_RESIDUE = 1 << 14
 
 
 class Hosting:
-    """Makes host ops; see the module. `model` gives opsets and the types of values."""
+    """Makes host ops; see the module. `model` gives opsets and the types of values, `folder` has its external data."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None = None) -> None:
         self.builder = GraphBuilder()
+        self._folder = folder
         self._model = model
         self._types: Mapping[str, int] | None = None
         versions = [entry.version for entry in model.opset_import if entry.domain in ("", AI_ONNX)]
@@ -78,7 +80,8 @@ class Hosting:
         inputs = {name: values[name] for name in names}
         computed = {n: self.on_host(v, n) for n, v in inputs.items() if isinstance(v, SSAValue)}
         known = {n: v for n, v in inputs.items() if not isinstance(v, SSAValue) and v is not None}
-        return self._insert(node.proto, node.name, computed, known, reason)
+        made = iter(self._insert(node.proto, node.name, computed, known, reason))
+        return [_known_if_empty(next(made)) if output else None for output in node.proto.output]
 
     def constant(self, array: Array, name: str, reason: str) -> SSAValue:
         """A value of the CPU that is known."""
@@ -94,7 +97,6 @@ class Hosting:
         """The one value of either kind, `value`, as the CPU makes it."""
         proto = onnx.helper.make_node("Identity", ["value"], ["result"], name=name)
         (made,) = self._insert(proto, name, computed, known, reason)
-        assert isinstance(made, SSAValue)
         return made
 
     def _insert(
@@ -104,7 +106,7 @@ class Hosting:
         computed: Mapping[str, SSAValue],
         known: Mapping[str, Array],
         reason: str,
-    ) -> list[Value | None]:
+    ) -> Sequence[SSAValue]:
         kinds = {name: host_type(value) for name, value in computed.items()}
         model = self._one_node(proto, known, kinds)
         text = model.SerializeToString()
@@ -117,13 +119,12 @@ class Hosting:
         op = HostOp.of(
             text, [node], list(computed.values()), [HostValueType.of(kind) for kind in results], self.builder.weights
         )
-        values = iter(self.builder.insert(op).results)
-        return [_known_if_empty(next(values)) if output else None for output in proto.output]
+        return self.builder.insert(op).results
 
     def _one_node(
         self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]
     ) -> onnx.ModelProto:
-        nodes, made = corrected(proto, kinds)
+        nodes, made = corrected(embedded(proto, self._folder), kinds)
         known = {**known, **made}
         graph = onnx.GraphProto(name=proto.name or proto.op_type, node=nodes)
         graph.input.extend(value_info(name, kind) for name, kind in kinds.items())

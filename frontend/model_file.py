@@ -136,6 +136,37 @@ def to_array(tensor: TensorProto, folder: Path | None, most: int | None = None) 
         ) from None
 
 
+def embedded(node: onnx.NodeProto, folder: Path | None) -> onnx.NodeProto:
+    """The node with the data of its attributes and its graphs in itself; the same one if nothing lies in other files.
+
+    Raises `ModelFileError`.
+    """
+    if all(tensor.data_location != TensorProto.EXTERNAL for tensor in _tensors(node)):
+        return node
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    for tensor in _tensors(made):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            tensor.raw_data = bytes(_external(tensor, folder))
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+    return made
+
+
+def _tensors(node: onnx.NodeProto) -> Iterator[TensorProto]:
+    """Those of attributes, and of graphs in them."""
+    for attribute in node.attribute:
+        yield from (attribute.t, *attribute.tensors)
+        for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+            yield from (sparse.values, sparse.indices)
+        for graph in (attribute.g, *attribute.graphs):
+            yield from graph.initializer
+            for sparse in graph.sparse_initializer:
+                yield from (sparse.values, sparse.indices)
+            for inner in graph.node:
+                yield from _tensors(inner)
+
+
 def _stand_in(tensor: TensorProto, shape: tuple[int, ...], data: memoryview | None, most: int) -> Array | None:
     """In place of an initialiser of more than `most` bytes; None for a smaller one, and for one that is broken."""
     if tensor.data_type in (TensorProto.UNDEFINED, TensorProto.STRING):

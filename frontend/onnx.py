@@ -6,7 +6,7 @@ Shapes are static from here on. What depends on constants and shapes alone is ev
 left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -112,7 +112,9 @@ def import_onnx(
     problems = [*unbound, *problems, *file_problems(model), *cycles]
     if problems:
         raise ImportProblems(problems)
-    run = _Import(model, folder, Hosting(model) if host else None, leave or {}, {} if values is None else values)
+    run = _Import(
+        model, folder, Hosting(model, folder) if host else None, leave or {}, {} if values is None else values
+    )
     run.survey = survey
     run.add_known(known)
     for item in inputs:
@@ -159,6 +161,7 @@ class _Import:
         self.tags: dict[SSAValue, np.dtype[Any]] = {}
         """The types of integers of 16 bits, which are i32."""
         self._names: set[str] = set()
+        self._given = set(_node_names(model.graph))
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
         self._used = _names_used(model.graph)
@@ -212,7 +215,7 @@ class _Import:
         outputs: Sequence[Value | None] = [None] * len(proto.output)
         broken = any(value is None for value in inputs.values())
         opset = self._opsets.get(proto.domain or AI_ONNX, 0)
-        attributes = {a.name: _attribute(a) for a in proto.attribute}
+        attributes = {a.name: self._attribute(a) for a in proto.attribute}
         given = [inputs.get(key) for key in proto.input]
         node = Node(name, proto, attributes, given, opset, self.builder, kinds_in(given, self.tags))
         last, problem = self.builder.block.last_op, None
@@ -310,6 +313,13 @@ class _Import:
             found += self._unsupported_inside(inner)
         return found
 
+    def _attribute(self, proto: onnx.AttributeProto) -> Any:
+        """Its value, strings as `str`; a tensor that lies in another file as an array. Raises `ModelFileError`."""
+        value = onnx.helper.get_attribute_value(proto)
+        if isinstance(value, onnx.TensorProto) and value.data_location == onnx.TensorProto.EXTERNAL:
+            return to_array(value, self._folder, self.survey and self.survey.largest)
+        return [_text(item) for item in proto.strings] if proto.type == onnx.AttributeProto.STRINGS else _text(value)
+
     def _check_outputs(self, proto: onnx.NodeProto, name: str) -> None:
         """Raises `InferError` if an output has the name of another node's, or of another of its own."""
         for place, key in enumerate(proto.output):
@@ -353,11 +363,18 @@ class _Import:
 
     def _loop(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a Loop or a Scan: step after step, else by steps that the runtime counts."""
+        names, functions, problems = set(self._names), len(self.builder.functions), len(self.problems)
+        steps = self.survey.marks() if self.survey else None
         try:
             return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs))
         except InferError as error:
             if error.broken or (node.operator == "Scan" and node.opset < 9):
                 raise
+        # nothing of the steps counts; their ops are dead
+        self._names = names
+        del self.builder.functions[functions:], self.problems[problems:]
+        if self.survey is not None and steps is not None:
+            self.survey.back_to(steps)
         return flow.loop(node, self) if node.operator == "Loop" else flow.scan(node, self)
 
     def inside(
@@ -384,10 +401,10 @@ class _Import:
             self._values, self._initializers, self._makers, self._used = outside
 
     def _unique(self, proto: onnx.NodeProto) -> str:
-        """The node's name, or its operator and a number; no two nodes have one name."""
+        """The node's name, or its operator and a number; no two nodes have one name, and none that of another."""
         stem = proto.name or f"{proto.op_type}_{len(self._names)}"
         name, count = stem, 1
-        while name in self._names:
+        while name in self._names or (name != proto.name and name in self._given):
             count += 1
             name = f"{stem}_{count}"
         self._names.add(name)
@@ -411,6 +428,14 @@ def _names_used(graph: onnx.GraphProto) -> set[str]:
         for inner in (inner for attribute in node.attribute for inner in graphs_of(attribute)):
             names |= _names_used(inner)
     return names
+
+
+def _node_names(graph: onnx.GraphProto) -> Iterator[str]:
+    """Names of nodes by the file, those of graphs in nodes among them."""
+    for node in graph.node:
+        yield node.name
+        for inner in (inner for attribute in node.attribute for inner in graphs_of(attribute)):
+            yield from _node_names(inner)
 
 
 def _known_outputs(node: Node) -> Sequence[Array] | None:
@@ -440,12 +465,9 @@ def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     raise InferError(f"{rule} (found {domain}, opset {opset})")
 
 
-def _attribute(proto: onnx.AttributeProto) -> Any:
-    """The value of an attribute, strings as `str`."""
-    value = onnx.helper.get_attribute_value(proto)
-    if proto.type == onnx.AttributeProto.STRINGS:
-        return [item.decode() for item in value]
-    return value.decode() if isinstance(value, bytes) else value
+def _text(value: Any) -> Any:
+    """Bytes as text; what is none is shown so."""
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
 def _problem(name: str, error: InferError, proto: onnx.NodeProto) -> Problem:

@@ -9,6 +9,9 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 
 from ..dialects.graph.op import InferError
 
+PADDINGS = (b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID", b"")
+"""What `auto_pad` may say; by default nothing."""
+
 
 def check_node(proto: onnx.NodeProto, opset: int) -> None:
     """Raises `InferError` for the first thing that the standard forbids; operators that it does not know pass."""
@@ -28,10 +31,54 @@ def check_node(proto: onnx.NodeProto, opset: int) -> None:
             raise InferError(
                 f"the attribute {attribute.name} of {schema.name} is {kind.name} (found {found})", broken=True
             )
+        if attribute.name == "auto_pad" and attribute.s not in PADDINGS:
+            found = attribute.s.decode(errors="backslashreplace")
+            raise InferError(f"auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID (found {found!r})", broken=True)
     given = {attribute.name for attribute in proto.attribute}
     for name, known in schema.attributes.items():
         if known.required and name not in given:
             raise InferError(f"{schema.name} has the attribute {name} (found none)", broken=True)
+    _check_graphs(proto, opset)
+
+
+def _check_graphs(proto: onnx.NodeProto, opset: int) -> None:
+    """Raises `InferError` if the graphs of a node do not take what it gives them, or give less than it needs."""
+    graphs = {a.name: a.g for a in proto.attribute if a.type == AttributeProto.GRAPH}
+    inputs, outputs = len(proto.input), len(proto.output)
+    match proto.op_type:
+        case "If":
+            takes, gives = 0, outputs
+        case "Loop":
+            takes, gives = inputs, 1 + max(outputs, inputs - 2)
+        case "Scan":
+            takes = inputs - (opset < 9)
+            gives = max(outputs, takes - _check_scan(proto, takes))
+        case _:
+            return
+    for name, graph in graphs.items():
+        if len(graph.input) != takes:
+            rule = f"the graph {name} has as many inputs as {proto.op_type} gives it, {takes}"
+            raise InferError(f"{rule} (found {len(graph.input)})", broken=True)
+        if len(graph.output) < gives:
+            rule = f"the graph {name} has as many outputs as {proto.op_type} needs, {gives}"
+            raise InferError(f"{rule} (found {len(graph.output)})", broken=True)
+
+
+def _check_scan(proto: onnx.NodeProto, takes: int) -> int:
+    """How many sequences there are; raises `InferError` if the attributes are of another number."""
+    count = next(a.i for a in proto.attribute if a.name == "num_scan_inputs")
+    if not 1 <= count <= takes:
+        raise InferError(f"num_scan_inputs is at most the number of inputs, {takes} (found {count})", broken=True)
+    results = next(len(a.g.output) for a in proto.attribute if a.name == "body") - (takes - count)
+    for attribute in proto.attribute:
+        if attribute.type != AttributeProto.INTS:
+            continue
+        entries = results if attribute.name.startswith("scan_output") else count
+        if len(attribute.ints) != entries:
+            what = "result" if attribute.name.startswith("scan_output") else "sequence"
+            rule = f"{attribute.name} has an entry for each {what}, {entries}"
+            raise InferError(f"{rule} (found {len(attribute.ints)})", broken=True)
+    return count
 
 
 def _check_count(schema: OpSchema, what: str, names: Sequence[str], least: int, most: int) -> None:

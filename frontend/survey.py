@@ -7,7 +7,7 @@
 A node in the body of a loop has a step for each time that it was gone through, one that no import reached has none.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -77,6 +77,14 @@ class Survey:
         self.graph, self.steps, self.nodes = graph, {}, []
         self._add(graph, None)
         self._positions = {id(proto): n for n, (proto, _) in enumerate(self.nodes)}
+
+    def marks(self) -> dict[int, int]:
+        """How many steps there are of each node."""
+        return {place: len(steps) for place, steps in self.steps.items()}
+
+    def back_to(self, marks: Mapping[int, int]) -> None:
+        """Drops what was noted later."""
+        self.steps = {place: self.steps[place][:count] for place, count in marks.items()}
 
     def _add(self, graph: onnx.GraphProto, outer: int | None) -> None:
         for proto in graph.node:

@@ -1,6 +1,7 @@
 """What holds in every artifact that a device can run, beside the types: indices, places, sizes."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,12 +9,13 @@ import numpy as np
 from .isa import TOKEN_IDS
 from .numerics.dtype import DType
 from .plan import ALIGNMENT, BORDERS, MOST_ARGUMENTS, ROLES, Kernel, Plan, Tensor
-from .steps import Branch, Copy, HostCall, Launch, Repeat, Step, TensorRef
+from .steps import Branch, Copy, HostCall, Launch, Repeat, Step, TensorRef, inside
 
 if TYPE_CHECKING:
     from .artifact import Artifact
 
 _DTYPES = {dtype.label for dtype in DType if dtype is not DType.I64}
+_TRUTH, _NUMBER = DType.B8, DType.I32
 
 
 def problems(artifact: "Artifact") -> list[str]:
@@ -65,9 +67,13 @@ def _host_value(tensor: Tensor, part: str) -> Iterator[str]:
     if tensor.role not in ("input", "output", "temp"):
         yield f"{part}: role {tensor.role}; a value of the host is an input, an output or a temp"
     try:
-        tensor.host_type  # noqa: B018 - it is the question
+        kind = tensor.host_type
     except ValueError as error:
         yield f"{part}: type {tensor.border!r}; {error}"
+        return
+    extents = (kind.shape or ()) if kind.is_static else ()
+    if tensor.shape != extents:
+        yield f"{part}: extents {list(tensor.shape)}; {list(extents)}, those of {kind}, were expected"
 
 
 def _weight_dtypes(dtype: DType) -> tuple[object, ...]:
@@ -112,6 +118,9 @@ def _plan(plan: Plan, part: str, artifact: "Artifact") -> Iterator[str]:
     if len(set(names)) != len(names):
         yield f"{part}: inputs and outputs with equal names; each has its own"
     yield from _steps(plan.steps, part, artifact)
+    known = set(plan.inputs)
+    yield from _held(plan.steps, known, part, artifact)
+    yield from _made(plan.outputs, known, f"{part} outputs", artifact)
 
 
 def _steps(steps: Sequence[Step], part: str, artifact: "Artifact") -> Iterator[str]:
@@ -125,29 +134,56 @@ def _steps(steps: Sequence[Step], part: str, artifact: "Artifact") -> Iterator[s
             case HostCall():
                 yield from _host_call(step, place, artifact)
             case Branch():
-                yield from _known([step.condition], place, artifact)
+                yield from _single(_TRUTH, [step.condition], place, artifact)
                 yield from _steps(step.then, f"{place} then", artifact)
                 yield from _steps(step.otherwise, f"{place} otherwise", artifact)
             case Repeat():
-                used = (step.count, step.condition, step.step, step.going, step.next)
-                yield from _known([n for n in used if n is not None], place, artifact)
+                yield from _single(_NUMBER, [step.count, step.step], place, artifact)
+                yield from _single(_TRUTH, [step.condition, step.going, step.next], place, artifact)
                 yield from _steps(step.steps, place, artifact)
 
 
-def _known(indices: Sequence[int], part: str, artifact: "Artifact") -> Iterator[str]:
-    for index in indices:
-        if index >= len(artifact.tensors) or artifact.tensors[index].is_host:
-            yield f"{part}: tensor {index} is none of the device"
+def _single(dtype: DType, indices: Sequence[int | None], part: str, artifact: "Artifact") -> Iterator[str]:
+    """What the host reads to decide, or writes: tensors of one element."""
+    for index in (index for index in indices if index is not None):
+        tensor = artifact.tensors[index] if index < len(artifact.tensors) else None
+        if tensor is None or tensor.dtype != dtype.label or prod(tensor.shape) != 1:
+            yield f"{part}: tensor {index}; one value of {dtype.label} was expected"
 
 
 def _copy(step: Copy, part: str, artifact: "Artifact") -> Iterator[str]:
     tensors = artifact.tensors
     if max(step.source, step.to) >= len(tensors):
         yield f"{part}: tensors {step.source} and {step.to}; there are {len(tensors)}"
-    elif step.row is not None:
-        yield from _known([step.source, step.to, step.row], part, artifact)
-        if tensors[step.to].shape[1:] != tensors[step.source].shape:
+        return
+    source, to = tensors[step.source], tensors[step.to]
+    on_device = not source.is_host and not to.is_host
+    if step.row is not None:
+        yield from _single(_NUMBER, [step.row], part, artifact)
+        if not on_device or not to.shape or source.dtype != to.dtype or prod(to.shape[1:]) != prod(source.shape):
             yield f"{part}: tensor {step.source} is no row of tensor {step.to}"
+    elif (on_device and source.dtype != to.dtype) or (not source.is_host and prod(to.shape) != prod(source.shape)):
+        yield f"{part}: tensor {step.to} has no place for tensor {step.source}; one of its type and size was expected"
+
+
+def _held(steps: Sequence[Step], known: set[int], part: str, artifact: "Artifact") -> Iterator[str]:
+    """Values of the host are made before they are used. `known` grows by those that the steps make for certain."""
+    for number, step in enumerate(steps):
+        place, nested = f"{part} step {number}", [known.copy() for _ in inside(step)]
+        for these, inner in zip(nested, inside(step), strict=True):
+            yield from _held(inner, these, place, artifact)
+        if isinstance(step, Branch):
+            known |= nested[0] & nested[1]
+        elif isinstance(step, Copy | HostCall):
+            used, made = ((step.source,), (step.to,)) if isinstance(step, Copy) else (step.inputs, step.outputs)
+            yield from _made(used, known, place, artifact)
+            known.update(made)
+
+
+def _made(indices: Sequence[int], known: set[int], part: str, artifact: "Artifact") -> Iterator[str]:
+    for index in indices:
+        if index < len(artifact.tensors) and artifact.tensors[index].is_host and index not in known:
+            yield f"{part}: tensor {index} of the host has no value yet; one that is made before was expected"
 
 
 def _host_call(step: HostCall, part: str, artifact: "Artifact") -> Iterator[str]:

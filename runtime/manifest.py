@@ -14,6 +14,8 @@ MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
 WEIGHTS = "weights.safetensors"
 DEBUG = "debug/"
+MOST_NESTED = 64
+"""Branches and loops around a step: more than any ONNX file has, whose format nests 100 messages at most."""
 
 
 def host_member(part: int) -> str:
@@ -175,7 +177,7 @@ def root(data: bytes) -> Value:
     """The whole manifest. Raises `ArtifactError` for what is no JSON object."""
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(MANIFEST, f"no JSON ({error})", "a JSON object", AGAIN) from None
     found = Value(value, "")
     found.table()
@@ -236,7 +238,7 @@ def _load_plan(value: Value, names: list[str]) -> Plan:
     return Plan(
         {key: item.integer() for key, item in table["binding"].table().items()},
         table["arena_bytes"].count(),
-        tuple(_load_step(item, names) for item in table["steps"].items()),
+        _load_steps(table["steps"], names),
         tuple(item.count() for item in table["inputs"].items()),
         tuple(item.count() for item in table["outputs"].items()),
         bool(table["linked"].count()),
@@ -249,7 +251,14 @@ def _load_host_node(value: Value) -> HostNode:
     return HostNode(name, operator, reason, table["nbytes"].count())
 
 
-def _load_step(value: Value, names: list[str]) -> Step:
+def _load_steps(value: Value, names: list[str], depth: int = 0) -> tuple[Step, ...]:
+    """Steps that stand in `depth` others."""
+    if depth > MOST_NESTED:
+        raise value.refuse(f"steps in at most {MOST_NESTED} others", "steps in more")
+    return tuple(_load_step(item, names, depth) for item in value.items())
+
+
+def _load_step(value: Value, names: list[str], depth: int) -> Step:
     table = value.table()
     if "copy" in table:
         table = value.record("copy", "to", "row")
@@ -261,13 +270,13 @@ def _load_step(value: Value, names: list[str]) -> Step:
         return HostCall(table["host"].count(), inputs, outputs)
     if "if" in table:
         table = value.record("if", "then", "otherwise")
-        then, otherwise = (tuple(_load_step(s, names) for s in table[key].items()) for key in ("then", "otherwise"))
+        then, otherwise = (_load_steps(table[key], names, depth + 1) for key in ("then", "otherwise"))
         return Branch(table["if"].count(), then, otherwise)
     if "repeat" in table:
         table = value.record("repeat", "step", "going", "next", "count", "condition")
         count, condition = (table[key].integer() for key in ("count", "condition"))
         step, going, following = (table[key].count() for key in ("step", "going", "next"))
-        steps = tuple(_load_step(inner, names) for inner in table["repeat"].items())
+        steps = _load_steps(table["repeat"], names, depth + 1)
         bounds = None if count < 0 else count, None if condition < 0 else condition
         return Repeat(*bounds, step, going, following, steps)
     return _load_launch(value, names)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,9 @@ class Model:
             held[step.to] = held[step.source]
         elif source.is_host:
             array = np.asarray(held[step.source])
+            if array.size != prod(to.shape):
+                rule = f"{source.name}: is of shape {list(to.shape)}"
+                raise InputError(f"{rule} (found {list(array.shape)}, made by the CPU); compile the model again")
             if problem := border.too_wide(array, source.name):
                 raise InputError(problem)
             memory.write(self._address(to), border.to_device(array, DType.parse(to.dtype)))

@@ -246,6 +246,46 @@ def test_tables_that_disagree_are_refused(saved: Path, path: list[Any], value: A
     assert message in str(refused(rewritten(saved, change)))
 
 
+REPEAT: dict[str, Any] = {"repeat": [], "step": 9, "going": 9, "next": 9, "count": -1, "condition": -1}
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"if": 9, "then": [], "otherwise": []}, "plan 0 step 0: tensor 9; one value of b8 was expected"),
+        ({"if": 0, "then": [], "otherwise": []}, "plan 0 step 0: tensor 0; one value of b8 was expected"),
+        ({"if": 0, "then": [], "else": []}, "expected the keys if, otherwise, then"),
+        (REPEAT, "plan 0 step 0: tensor 9; one value of i32 was expected; plan 0 step 0: tensor 9; one value of b8"),
+        (REPEAT | {"count": 0}, "tensor 0; one value of i32 was expected"),
+        (REPEAT | {"repeat": [{"host": 0, "inputs": [], "outputs": []}]}, "plan 0 step 0 step 0: part 0 on the host"),
+        (REPEAT | {"next": None}, "manifest.json plans[0].steps[0].next: found None; expected an integer"),
+        ({"copy": 0, "to": 7, "row": -1}, "plan 0 step 0: tensors 0 and 7; there are 4"),
+        ({"copy": 0, "to": 2, "row": 7}, "plan 0 step 0: tensor 7; one value of i32 was expected"),
+        ({"copy": 0, "to": 1, "row": 1}, "plan 0 step 0: tensor 0 is no row of tensor 1"),
+        ({"copy": 0, "to": 1, "row": -1}, "plan 0 step 0: tensor 1 has no place for tensor 0"),
+    ],
+)
+def test_steps_that_decide_or_copy_are_checked(saved: Path, step: dict[str, Any], message: str) -> None:
+    def change(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+        manifest["plans"][0]["steps"] = [step]
+        manifest["tensors"][1]["shape"] = [32]
+
+    assert message in str(refused(rewritten(saved, change)))
+
+
+@pytest.mark.parametrize("depth", [65, 300, 20_000])
+def test_steps_that_are_nested_without_end_are_refused(saved: Path, depth: int) -> None:
+    content = {name: [bytes(read(saved).content(name))] for name in read(saved).entries}
+    deep = '[{"otherwise": [], "if": 0, "then": ' * depth + "[]" + "}]" * depth
+    (head,) = content["manifest.json"]
+    manifest = json.loads(head)
+    manifest["plans"][0]["steps"] = "here"
+    content["manifest.json"] = [json.dumps(manifest).replace('"here"', deep).encode()]
+    write(saved, list(content.items()))
+    error = refused(saved)
+    assert error.expected in ("steps in at most 64 others", "a JSON object")
+
+
 def test_an_unsound_artifact_is_not_saved(tmp_path: Path) -> None:
     made = toy_artifact()
     step = Launch(0, (1, TensorRef(17)), ((), ()))
