@@ -36,6 +36,8 @@ class GraphBuilder:
         self.block = Block()
         self._location: LocationAttr = UnknownLoc()
         self._constants: dict[str, SSAValue] = {}
+        self.packed: dict[int, tuple[Array, Any]] = {}
+        """What known arrays were made of, by `id`; see `packed.py`."""
         self._inputs: list[str] = []
         self._outputs: list[tuple[str, SSAValue]] = []
 

@@ -40,6 +40,7 @@ from .model_file import Array, Source, read_model, to_array
 from .node import AI_ONNX, INT32, Node, Value, size_of
 from .older import modern
 from .operators import TABLE, class_of, expand
+from .packed import remember
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
 from .shapes import check_values
@@ -367,6 +368,7 @@ class _Import:
             return UNROLLED[node.operator](node, lambda graph, inputs: self._inside(node, graph, inputs))
         found = _known_outputs(node)
         if found is not None:
+            remember(node, found)
             return found
         _check_supported(node.proto, node.opset)
         extra = [key for key in node.proto.output[1:] if key in self._used]

@@ -22,7 +22,7 @@ def row_bytes(kind: str, count: int) -> int:
 
 def pack(values: Array, kind: str) -> Array:
     """Rows of integers as bytes (u8); a row of odd length ends with 0."""
-    low = np.ascontiguousarray(values.astype(np.int16) & 0xFF).astype(np.uint8)
+    low = (values.astype(np.int16) & 0xFF).astype(np.uint8)
     if kind not in ("i4", "u4"):
         return low
     low = low & np.uint8(15)
