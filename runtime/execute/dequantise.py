@@ -1,4 +1,7 @@
-"""The feed of packed integers: floats in squares of 16 columns by 16 rows, transposed as they are stored."""
+"""The feed of packed integers: floats in squares of 16 columns by 16 rows, transposed as they are stored.
+
+Integers of 4 bits are looked up: a square holds what each of the 16 stands for in a block of each column.
+"""
 
 from .. import isa
 from ..jit import inline, kernel
@@ -25,75 +28,101 @@ def scale_at(dtype: int, place: int) -> float:
 
 
 @inline
-def dequantise_run(of: int, target: int, source: int, first: int, count: int, scale: float, zero: int) -> None:
-    """Elements first … first + count of a column, all of one block, as f32."""
-    if of >= I4:
-        flip = 8 if of == I4 else 0  # the sign of 4 bits
-        for t in range(count):
-            i = first + t
-            q = (load_u8(source, i >> 1) >> ((i & 1) << 2)) & 15
-            store_f32(target, t, f32((q ^ flip) - flip - zero) * scale)
-    elif of == I8:
-        for t in range(count):
-            store_f32(target, t, f32(load_i8(source, first + t) - zero) * scale)
-    else:
-        for t in range(count):
-            store_f32(target, t, f32(load_u8(source, first + t) - zero) * scale)
-
-
-@inline
-def dequantise_column(record: int, core: int, target: int, column: int, first: int, count: int) -> None:
-    """Elements first … first + count of a column, block by block, as f32."""
-    of, ts, block = load_i64(record, FEED_Q.of), load_i64(record, FEED_Q.ts), load_i64(record, FEED_Q.block)
-    source = memory(core, L1, load_i64(record, FEED_Q.src) + column * load_i64(record, FEED_Q.pitch))
-    scales = memory(core, L1, load_i64(record, FEED_Q.scale) + column * load_i64(record, FEED_Q.spitch))
-    zeros = memory(core, L1, load_i64(record, FEED_Q.zero) + column * load_i64(record, FEED_Q.zpitch))
-    done = 0
-    while done < count:
-        at = load_i64(record, FEED_Q.k0) + first + done
-        number = at // block
-        some = min((number + 1) * block - at, count - done)
-        zero = 0
-        if load_i64(record, FEED_Q.zeros):
-            zero = load_u8(zeros, number) if of in (U8, U4) else load_i8(zeros, number)
-        scale = scale_at(ts, scales + number * element_size(ts))
-        dequantise_run(of, target + 4 * done, source, first + done, some, scale, zero)
-        done += some
-
-
-@inline
-def rounded(dtype: int, square: int, count: int, narrow: int) -> None:
+def rounded(dtype: int, square: int, narrow: int) -> None:
     """The f32 of a square as they are in a type."""
     if dtype != F32:
-        narrow_real(square, narrow, element_size(dtype), dtype, count, narrow + 4 * SQUARE)
-        widen_rows(dtype, square, 4 * count, narrow, 4 * count, 1, count)
+        narrow_real(square, narrow, element_size(dtype), dtype, SQUARE, narrow + 4 * SQUARE)
+        widen_rows(dtype, square, 4 * SQUARE, narrow, 4 * SQUARE, 1, SQUARE)
+
+
+@kernel
+def floats(record: int, core: int, square: int, table: int, column: int, first: int, count: int) -> None:
+    """A row of a square for each column: its integers first … first + count, all of one block, as f32; with `table`
+    each integer of 4 bits instead, as it is in that block."""
+    of, ts, zeros = load_i64(record, FEED_Q.of), load_i64(record, FEED_Q.ts), load_i64(record, FEED_Q.zeros)
+    number = (load_i64(record, FEED_Q.k0) + first) // load_i64(record, FEED_Q.block)
+    columns = min(LANES, load_i64(record, FEED_Q.n) - column)
+    source = memory(core, L1, load_i64(record, FEED_Q.src) + column * load_i64(record, FEED_Q.pitch)) + first
+    scales = memory(core, L1, load_i64(record, FEED_Q.scale) + column * load_i64(record, FEED_Q.spitch))
+    places = memory(core, L1, load_i64(record, FEED_Q.zero) + column * load_i64(record, FEED_Q.zpitch)) + number
+    flip = 8 if of == I4 else 0  # the sign of 4 bits
+    for r in range(columns):
+        zero = 0
+        if zeros:
+            zero = load_u8(places, 0) if of in (U8, U4) else load_i8(places, 0)
+        scale, target = scale_at(ts, scales + number * element_size(ts)), square + 4 * LANES * r
+        if table:
+            for q in range(LANES):
+                store_f32(target, q, f32((q ^ flip) - flip - zero) * scale)
+        elif of == I8:
+            for t in range(count):
+                store_f32(target, t, f32(load_i8(source, t) - zero) * scale)
+        else:
+            for t in range(count):
+                store_f32(target, t, f32(load_u8(source, t) - zero) * scale)
+        source += load_i64(record, FEED_Q.pitch)
+        scales += load_i64(record, FEED_Q.spitch)
+        places += load_i64(record, FEED_Q.zpitch)
+
+
+@kernel
+def look_up(square: int, table: int, source: int, pitch: int, columns: int, first: int, count: int) -> None:
+    """Integers of 4 bits first … first + count of each column, as the table has them."""
+    for r in range(columns):
+        target, row, at = square + 4 * LANES * r, table + 4 * LANES * r, source + r * pitch
+        if first & 1 or count & 1:
+            for t in range(count):
+                i = first + t
+                store_i32(target, t, load_i32(row, (load_u8(at, i >> 1) >> ((i & 1) << 2)) & 15))
+            continue
+        for t in range(count >> 1):
+            both = load_u8(at, (first >> 1) + t)
+            store_i32(target, 2 * t, load_i32(row, both & 15))
+            store_i32(target, 2 * t + 1, load_i32(row, both >> 4))
+
+
+@inline
+def put(to: int, ld: int, square: int, columns: int, count: int) -> None:
+    """Rows of a square as columns."""
+    if columns == LANES and count == LANES:
+        transpose16(to, ld, square)
+        return
+    for t in range(count):
+        for r in range(columns):
+            store_i32(to + t * ld, r, load_i32(square, LANES * r + t))
 
 
 @kernel
 def dequantise(record: int, core: int, target: int, ld: int) -> None:
-    """All squares; `ld` in bytes."""
-    k, n = load_i64(record, FEED_Q.k), load_i64(record, FEED_Q.n)
-    ts, dtype = load_i64(record, FEED_Q.ts), load_i64(record, FEED_Q.dtype)
+    """Squares of 16 columns, block by block; `ld` in bytes."""
+    k, n, k0 = load_i64(record, FEED_Q.k), load_i64(record, FEED_Q.n), load_i64(record, FEED_Q.k0)
+    ts, dtype, block = load_i64(record, FEED_Q.ts), load_i64(record, FEED_Q.dtype), load_i64(record, FEED_Q.block)
+    halves, pitch = load_i64(record, FEED_Q.of) >= I4, load_i64(record, FEED_Q.pitch)
     square = load_i64(core, SCRATCH)
-    narrow = square + 4 * SQUARE
-    for i in range(SQUARE):
+    table, narrow = square + 4 * SQUARE, square + 8 * SQUARE
+    for i in range(2 * SQUARE):
         store_i32(square, i, 0)
     for j in range(0, n, LANES):
-        columns = min(LANES, n - j)
-        for i in range(0, k, LANES):
-            count = min(LANES, k - i)
-            for column in range(columns):
-                dequantise_column(record, core, square + 4 * LANES * column, j + column, i, count)
-            rounded(ts, square, SQUARE, narrow)
-            if ts != dtype:
-                rounded(dtype, square, SQUARE, narrow)
-            to = target + i * ld + 4 * j
-            if columns == LANES and count == LANES:
-                transpose16(to, ld, square)
-                continue
-            for r in range(count):
-                for column in range(columns):
-                    store_i32(to + r * ld, column, load_i32(square, LANES * column + r))
+        columns, source = min(LANES, n - j), memory(core, L1, load_i64(record, FEED_Q.src) + j * pitch)
+        i = 0
+        while i < k:
+            end = min(((k0 + i) // block + 1) * block - k0, k)
+            if halves:
+                floats(record, core, table, 1, j, i, 0)
+                rounded(ts, table, narrow)
+                if ts != dtype:
+                    rounded(dtype, table, narrow)
+            for first in range(i, end, LANES):
+                count = min(LANES, end - first)
+                if halves:
+                    look_up(square, table, source, pitch, columns, first, count)
+                else:
+                    floats(record, core, square, 0, j, first, count)
+                    rounded(ts, square, narrow)
+                    if ts != dtype:
+                        rounded(dtype, square, narrow)
+                put(target + first * ld + 4 * j, ld, square, columns, count)
+            i = end
 
 
 @inline
