@@ -16,6 +16,7 @@ import stepwell
 from stepwell.dialects.graph.contract import MatMulOp
 from stepwell.dialects.graph.op import GraphOp
 from stepwell.dialects.graph.packed import PackedMatMulOp
+from stepwell.driver.assess import assess
 from stepwell.frontend import packed
 from stepwell.frontend.onnx import import_onnx
 
@@ -219,3 +220,34 @@ def test_less_is_read_and_it_takes_less_time() -> None:
     moved = [sum(launch.gm_bytes for launch in p.launches) for p in (packed_profile, dense_profile)]
     assert moved[0] < 0.3 * moved[1]
     assert packed_profile.cycles < 0.5 * dense_profile.cycles
+
+
+BEYOND = [
+    (nbits([1, 1024], 1024, zeros="packed"), "packed_matmul"),
+    (nbits([1, 1024], 1024, zeros="floats"), "matmul"),
+    (nbits([1, 2048], 2049, bits=2), "packed_matmul"),
+    (dequantised("MatMul", 1, 1024, 1025, ml_dtypes.int4, 1, 32, transposes=True), "packed_matmul"),
+    (dequantised("Gemm", 1, 1024, 1025, np.uint8, 1, 32, transB=1), "packed_matmul"),
+    (dequantised("MatMul", 1, 1024, 1025, np.int8, 0), "matmul"),
+]
+"""Models whose weights an assessment does not read."""
+
+
+@pytest.mark.parametrize(("model", "wanted"), BEYOND)
+def test_an_assessment_says_what_a_compilation_does(model: onnx.ModelProto, wanted: str) -> None:
+    said = assess(model, target="edge")
+    (product,) = (node for node in said.nodes if node.name == "product")
+    assert product.kind == "native"
+    assert product.into == (wanted,)
+    assert [f"graph.{name}" for name in product.into] == [kind.name for kind in products(model)]
+    floats = 2 * np.prod(model.graph.output[0].type.tensor_type.shape.dim[-1].dim_value * operand(model).shape[-1])
+    assert said.nbytes is not None
+    assert (said.nbytes < floats) == (wanted == "packed_matmul")
+
+
+def test_a_bias_behind_the_product_becomes_its_own() -> None:
+    """As that of a product of floats: it is added before the one rounding."""
+    module = stepwell.lower(nbits([3, 512], 160, bias=True), to="graph")
+    (op,) = (op for op in module.walk() if isinstance(op, PackedMatMulOp))
+    assert op.bias is not None
+    assert not any(op.name == "graph.add" for op in module.walk())
