@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.graph.op import GraphOp, dtype_name, shape
 from ...dialects.graph.packed import PackedMatMulOp, pitch_of
-from ...dialects.graph.properties import flag, integer, text
+from ...dialects.graph.properties import flag, text
 from ...dialects.tile import SIZES
 from .access import Access, stored
 from .body import NotTileable, Region
@@ -71,11 +71,7 @@ def packed_product(op: PackedMatMulOp, left: Access | None, result: Access | Non
         raise NotTileable("operands of a product stand at strides (found a view that no strides describe)")
     *rows, k = shape(op.a)
     sizes = [SIZES[dtype_name(v)] for v in (op.scale, *((op.zero,) if op.zero is not None else ()))]
-    packing = Packing(
-        int(text(op.properties, "kind")[1]),
-        integer(op.properties, "block"),
-        tuple(size * shape(op.scale)[1] for size in sizes),
-    )
+    packing = Packing(int(text(op.properties, "kind")[1]), tuple(size * shape(op.scale)[1] for size in sizes))
     a, c = (_matrix(access, range(0), range(len(rows)), (len(rows),)) for access in (left, result))
     w = Matrix(0, 0, pitch_of(op), 1)
     return Product(1, math.prod(rows), shape(op.w)[0], k, dtype_name(op.a), a, w, c, packing)

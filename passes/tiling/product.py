@@ -61,11 +61,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Packing:
-    """A w of integers that become floats as they are fed: their bits, the elements that share a scale, the bytes that
-    stand beside a whole column for each operand (scales, zero points)."""
+    """A w of integers that become floats as they are fed: their bits, and the bytes that stand beside a whole column,
+    of scales and of zero points."""
 
     bits: int
-    block: int
     beside: tuple[int, ...]
 
 
