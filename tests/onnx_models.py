@@ -206,12 +206,13 @@ def packed_mlp(batch: int = 4, sizes: Sequence[int] = (300, 256, 272, 244)) -> o
             x = f"act_{i}"
             nodes.append(helper.make_node("Relu", [f"sum_{i}"], [x], x))
         else:
-            known[f"w{i}"] = rng.integers(-8, 8, (k, n)).astype(ml_dtypes.int4)
-            known[f"s{i}"] = scales(k, -(-k // 64), n)
+            known[f"w{i}"] = rng.integers(-8, 8, (n, k)).astype(ml_dtypes.int4)
+            known[f"s{i}"] = scales(k, n, -(-k // 64))
             nodes.append(
-                helper.make_node("DequantizeLinear", [f"w{i}", f"s{i}"], [f"f{i}"], f"f{i}", axis=0, block_size=64)
-            )
-            nodes.append(helper.make_node("MatMul", [x, f"f{i}"], [result], result))
+                helper.make_node("DequantizeLinear", [f"w{i}", f"s{i}"], [f"f{i}"], f"f{i}", axis=1, block_size=64)
+            )  # right before a MatMul, onnxruntime would round the activations to bytes
+            nodes.append(helper.make_node("Transpose", [f"f{i}"], [f"t{i}"], f"t{i}", perm=[1, 0]))
+            nodes.append(helper.make_node("MatMul", [x, f"t{i}"], [result], result))
             x = result
     infos = [helper.make_tensor_value_info(*each) for each in (("x", 1, [batch, sizes[0]]), (x, 1, [batch, sizes[-1]]))]
     constants = [numpy_helper.from_array(array, name) for name, array in known.items()]

@@ -58,8 +58,11 @@ EVERYWHERE = [
     for cores in core_counts(target)
 ]
 """Every model on every target and number of cores."""
-SHAPE_WORK = {"Constant", "Shape", "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Reshape", "Flatten"}
-"""Integer arithmetic on shapes, done when compiling, and what moves no byte."""
+SHAPE_WORK = {
+    *("Constant", "Shape", "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Reshape", "Flatten"),
+    "DequantizeLinear",
+}
+"""Integer arithmetic on shapes and constants, done when compiling, and what moves no byte."""
 FUSED = {"Relu", "Clip", "Transpose", "Mul", "Add", "BatchNormalization"}
 """What may become part of another node's instruction, or of its weights."""
 
