@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dialects.graph.arithmetic import AddOp
 from ..dialects.graph.contract import MatMulOp
-from ..dialects.graph.op import InferError, element, f32, shape
+from ..dialects.graph.op import InferError, ShapeError, element, f32, shape
 from ..dialects.graph.packed import LEAST_BLOCK
 from ..dialects.graph.quantize import DequantizeOp, DynamicScaleOp, QuantizeOp
 from ..dialects.graph.views import ReshapeOp, TransposeOp, normal_axis
@@ -55,6 +55,8 @@ def matmul_nbits(node: Node) -> Sequence[Value]:
     if given.get("weight_prepacked", 0):
         raise InferError("weights are as the standard packs them (found weight_prepacked)")
     x, bias = node.operand(0), node.optional(5)
+    if shape(x)[-1:] != (k,):
+        raise ShapeError(f"the last axis of the left operand has K = {k} elements (found {list(shape(x))})")
     kind = f32 if bias is not None else element(x)
     packed = _packed(node, n, k, bits, block) if len(shape(x)) > 1 and is_large(n, k) else None
     if packed is not None:

@@ -18,7 +18,7 @@ from stepwell.dialects.graph.op import GraphOp
 from stepwell.dialects.graph.packed import PackedMatMulOp
 from stepwell.driver.assess import assess
 from stepwell.frontend import packed
-from stepwell.frontend.onnx import import_onnx
+from stepwell.frontend.onnx import ImportProblems, import_onnx
 
 pytestmark = pytest.mark.xdist_group("device")
 Array = NDArray[Any]
@@ -251,3 +251,12 @@ def test_a_bias_behind_the_product_becomes_its_own() -> None:
     (op,) = (op for op in module.walk() if isinstance(op, PackedMatMulOp))
     assert op.bias is not None
     assert not any(op.name == "graph.add" for op in module.walk())
+
+
+def test_an_operand_of_another_length_is_refused() -> None:
+    model = nbits([1, 512], 160)
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 500
+    with pytest.raises(
+        ImportProblems, match=r"the last axis of the left operand has K = 512 elements .found \[1, 500\]"
+    ):
+        import_onnx(model)
