@@ -25,6 +25,7 @@ from ..runtime.numerics.function import FN, RFN
 from ..runtime.problem import Kind, UserError
 from .evaluate_recurrence import run_recurrence
 from .graph.constants import NUMPY, ConstantOp, WeightOp
+from .graph.flow import IfOp, LoopOp
 from .graph.host import DownloadOp, HostOp, UploadOp, is_host
 from .graph.op import (
     Frame,
@@ -172,6 +173,14 @@ class _Run:
                 return self.block(op.block, operands, {}, keep=False)
             case LaunchOp():
                 return self._launched(op, operands)
+            case IfOp():
+                (then, taken), (other, _) = op.branches
+                split = 1 + len(taken)
+                if operands[0].reshape(-1)[0]:
+                    return self._call(then, operands[1:split])
+                return self._call(other, operands[split:])
+            case LoopOp():
+                return self._loop(op, operands)
             case HostOp():
                 return op.host_part(self._store(op)).run(operands)
             case UploadOp():
@@ -182,6 +191,26 @@ class _Run:
                 raise EvaluationError(
                     f"{op.name}: the graph evaluator does not run this op; evaluate the module before it"
                 )
+
+    def _call(self, name: str, operands: Sequence[Array]) -> Sequence[Array]:
+        """The results of another function of the module."""
+        function = _lookup(self._function.parent_op(), name)
+        return _Run(function, self._weights, self._run, self._launch).function(operands, None)
+
+    def _loop(self, op: LoopOp, operands: Sequence[Array]) -> Sequence[Array]:
+        """The last states, and the rows of all steps."""
+        values = dict(zip(op.operands, operands, strict=True))
+        states, rest = [values[v] for v in op.first_states], [values[v] for v in op.rest]
+        most = None if op.count is None else int(values[op.count].reshape(-1)[0])
+        going, step = op.condition is None or bool(values[op.condition].reshape(-1)[0]), 0
+        rows: list[Sequence[Array]] = []
+        while going and (most is None or step < most):
+            number = self._convert(np.array(step, np.int32))
+            found, *given = self._call(op.body.string_value(), [number, np.array(going), *states, *rest])
+            states = given[: len(states)]
+            rows.append(given[len(states) :])
+            going, step = bool(found.reshape(-1)[0]), step + 1
+        return [*states, *(np.stack(of_all) for of_all in zip(*rows, strict=True))]
 
     def _weight(self, op: WeightOp) -> Array:
         return self._store(op).get(op.handle.data)

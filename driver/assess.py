@@ -27,7 +27,6 @@ from ..runtime.artifact import Artifact
 from ..runtime.plan import Tensor
 from ..runtime.problem import Problem
 from ..runtime.target import Target
-from .constants import constants_of
 from .errors import OK, PROBLEM, CommandError, problems_of
 from .passmanager import Settings
 from .progress import Progress
@@ -169,7 +168,7 @@ def _of_holder(
         return None
     if holder.kind == "host":
         return replace(finding, kind="host", why=f"it is part of {holder.name}, which the CPU runs")
-    if holder.kind == "unsupported":
+    if holder.kind == "unsupported" and (holder.name in told or not steps):
         return replace(finding, kind="unsupported", why=f"it is part of {holder.name}", help=f"see {holder.name}")
     if not steps:
         return replace(finding, kind="known", why=f"{holder.name} never comes to it")
@@ -193,6 +192,9 @@ def _judged(
         return None
     if any(step.blocked for step in steps):
         why = "what it reads is not made, since a node before it is not supported"
+        return replace(finding, kind="unsupported", why=why, help="see to that node first")
+    if finding.operator in HOLDERS and not any(any(step.outputs) for step in steps):
+        why = "it holds a node that is not supported"
         return replace(finding, kind="unsupported", why=why, help="see to that node first")
     on_host = [step for step in steps if step.on_host and (reasons is None or step.name in reasons)]
     if on_host:
@@ -244,22 +246,14 @@ def _measured(finding: Finding, proto: "NodeProto", steps: Sequence[Step]) -> Fi
 # the report -----------------------------------------------------------------------------------------------------------
 def assess_model(args: argparse.Namespace, progress: Progress) -> Report:
     """The command."""
-    from .commands import need_file, shapes_of
+    from .commands import chosen, need_file
 
     path: Path = args.model
     need_file(path)
     if path.suffix in (".stw", ".mlir"):
         raise CommandError(f"{path}: is an ONNX model (found a {path.suffix} file); name the .onnx model")
     with progress.step(f"assessing {path.name} for {args.target}"):
-        found = assess(
-            path,
-            target=args.target,
-            shapes=shapes_of(args),
-            constants=constants_of(args),
-            precision=args.precision,
-            cores=args.cores,
-            host=args.host,
-        )
+        found = assess(path, **chosen(args))
     return Report(_data(found), _text(path, found), found.exit_code)
 
 

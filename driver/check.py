@@ -9,8 +9,9 @@ from ..runtime import checker
 from ..runtime.artifact import Artifact
 from ..runtime.checker import Finding, Place
 from ..runtime.generator import launch_registers
-from ..runtime.plan import ALIGNMENT, Copy
+from ..runtime.plan import ALIGNMENT, Plan
 from ..runtime.segments import Segment, segments
+from ..runtime.steps import Branch, Copy, Repeat, every
 from .commands import artifact_of
 from .errors import PROBLEM
 from .progress import Progress
@@ -41,7 +42,7 @@ def check_artifact(artifact: Artifact) -> checker.Report:
 def check_segments(artifact: Artifact, stretch: Sequence[Segment]) -> checker.Report:
     """The checker's report on the segments of the first plan; a launch of its findings is named by its number."""
     cores, plan = artifact.cores or artifact.target.cores, artifact.plans[0]
-    copies = [step for step in plan.steps if isinstance(step, Copy)]
+    written, read = by_runtime(plan)
     launches = [
         checker.Launch(s.program, launch_registers(s.arguments, cores, s.l1, s.ub, s.token), str(number), plan.linked)
         for number, s in enumerate(stretch)
@@ -51,9 +52,27 @@ def check_segments(artifact: Artifact, stretch: Sequence[Segment]) -> checker.Re
         target=artifact.target,
         cores=cores,
         gm_size=-(-artifact.nbytes // ALIGNMENT) * ALIGNMENT,
-        initialised=[*_bytes(artifact, "input", "weight", "state"), *_places(artifact, [copy.to for copy in copies])],
-        outputs=[*_bytes(artifact, "output"), *_places(artifact, [copy.source for copy in copies])],
+        initialised=[*_bytes(artifact, "input", "weight", "state"), *_places(artifact, written)],
+        outputs=[*_bytes(artifact, "output"), *_places(artifact, read)],
     )
+
+
+def by_runtime(plan: Plan) -> tuple[list[int], list[int]]:
+    """The tensors that the runtime writes between launches, and those that it reads."""
+    written, read = list[int](), list[int]()
+    for step in every(plan.steps):
+        match step:
+            case Copy():
+                written.append(step.to)
+                read.append(step.source)
+            case Branch():
+                read.append(step.condition)
+            case Repeat():
+                written += [step.step, step.going]
+                read += [n for n in (step.count, step.condition, step.next) if n is not None]
+            case _:
+                pass
+    return written, read
 
 
 def _bytes(artifact: Artifact, *roles: str) -> list[tuple[int, int]]:

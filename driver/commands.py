@@ -100,17 +100,18 @@ def compile_onnx(
 
         return api.compile(
             model,
-            target=args.target,
-            shapes=shapes_of(args),
-            constants=constants_of(args),
-            precision=args.precision,
-            cores=args.cores,
+            **chosen(args),
             weights=args.weights,
-            host=args.host,
             keep_ir=keep_ir,
             settings=settings,
             on_stage=lambda stage: setattr(progress, "detail", stage),
         )
+
+
+def chosen(args: argparse.Namespace) -> dict[str, Any]:
+    """What the arguments say of how a model is compiled."""
+    taken = {name: getattr(args, name) for name in ("target", "precision", "cores", "host")}
+    return {**taken, "shapes": shapes_of(args), "constants": constants_of(args)}
 
 
 def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:

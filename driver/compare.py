@@ -33,13 +33,14 @@ from ..frontend.model_file import read_model
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
 from ..runtime.cpu import HostPart
-from ..runtime.plan import TensorRef
 from ..runtime.problem import Kind
+from ..runtime.steps import TensorRef
 from .agreement import Agreement, agree, onnxruntime_run
 from .commands import announce_compilation, host_data, host_lines, read_inputs, shapes_of
 from .compilation import (
     Compilation,
     advance,
+    functions_of,
     inputs_of,
     link,
     main_of,
@@ -181,8 +182,8 @@ class _Comparison:
             bound = {name: constant.value for name, constant in self.work.origin.constants.items()}
             self.every = onnxruntime_run(complete, self.inputs | bound)
         self.by_node = {node.name: self.every[node.output[0]] for node in self.proto.graph.node if node.output[0]}
-        self.expected: list[list[Array]] = []
-        """Results of each launch at the graph stage."""
+        self.expected: list[Launched] = []
+        """The launches that the graph stage ran, in order."""
 
     def imported(self) -> Stage:
         """Every node as an op of the graph dialect."""
@@ -194,18 +195,25 @@ class _Comparison:
         """Every kernel as graph ops."""
         with self.progress.step("running the graph stage"):
             advance(self.work, "graph", self.options)
-            results, values = self._evaluate()
-            launches = launches_of(self.work)
-            kernels = [(_title(op, n), nodes_of(op), values[op.results[0]]) for n, op in enumerate(launches)]
-            self.expected = [[values[result] for result in op.results] for op in launches]
-        return self._against_onnxruntime("graph", results, kernels)
+            kernels = functions_of(self.work.module)
+
+            def launch(op: LaunchOp, operands: Sequence[Array]) -> Sequence[Array]:
+                found = evaluate(kernels[op.callee], operands, self.work.ctx.weights)
+                title = f"launch {len(self.expected)} (@{op.callee})"
+                self.expected.append(Launched(title, nodes_of(op), tuple(found)))
+                return found
+
+            with on_the_cpu():
+                results = evaluate(self.work.module, self._arguments(), self.work.ctx.weights, launch=launch)
+            ops = [(launched.title, launched.nodes, launched.results[0]) for launched in self.expected]
+        return self._against_onnxruntime("graph", results, ops)
 
     def tile(self) -> Stage:
         """Every launch evaluated as a tile kernel, on the values that this stage made itself."""
         work = self.work
         with self.progress.step("running the tile stage"):
             advance(work, "tile", self.options)
-            bits = _Bits(launches_of(work), self.expected)
+            bits = _Bits(self.expected)
             run = _tile_runner(work, self.options["cores"] or work.target.cores)
 
             def launch(op: LaunchOp, operands: Sequence[Array]) -> Sequence[Array]:
@@ -223,10 +231,10 @@ class _Comparison:
             announce_compilation(self.progress)
             advance(self.work, "npu", self.options)
             artifact = link(self.work, {"precision": self.args.precision}, self.args.cores)
-            bits = _Bits(launches_of(self.work), self.expected)
+            bits = _Bits(self.expected)
 
             def on_launch(done: int, _: int) -> None:
-                bits.check(results_of(artifact, done - 1, len(self.expected[done - 1])))
+                bits.check(results_of(artifact, done - 1, bits.wanted))
 
             outputs = artifact.model.run(self.inputs, on_launch=on_launch, linked=False)
         results = [outputs[output.name] for output in self.proto.graph.output]
@@ -333,9 +341,13 @@ def best_cosine(found: Array, reference: Array) -> float | None:
 # kernels --------------------------------------------------------------------------------------------------------------
 
 
-def launches_of(work: Compilation) -> list[LaunchOp]:
-    """The launches of a module, in order."""
-    return [op for op in main_of(work.module).body.block.ops if isinstance(op, LaunchOp)]
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A launch that ran, and what it gave."""
+
+    title: str
+    nodes: tuple[str, ...]
+    results: tuple[Array, ...]
 
 
 def nodes_of(op: LaunchOp) -> tuple[str, ...]:
@@ -345,29 +357,32 @@ def nodes_of(op: LaunchOp) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.data for slot in found for name in slot if isinstance(name, StringAttr)))
 
 
-def _title(op: LaunchOp, number: int) -> str:
-    return f"launch {number} (@{op.callee})"
-
-
 class _Bits:
     """Compares the results of kernels with the graph's, bit for bit, one launch after the other."""
 
-    def __init__(self, launches: Sequence[LaunchOp], expected: Sequence[Sequence[Array]]) -> None:
-        self._launches = launches
+    def __init__(self, expected: Sequence[Launched]) -> None:
         self._expected = expected
         self.checked = 0
         self.departure: Departure | None = None
 
+    @property
+    def wanted(self) -> int:
+        """How many results the next launch has."""
+        return len(self._expected[self.checked].results) if self.checked < len(self._expected) else 0
+
     def check(self, found: Sequence[Array]) -> None:
-        """The results of the next launch."""
-        number = self.checked
+        """The results of the next launch; of one that the graph did not run, since a value decided otherwise, none."""
+        if self.checked == len(self._expected):
+            return
+        launched = self._expected[self.checked]
         self.checked += 1
-        for array, wanted in zip(found, self._expected[number], strict=True):
+        if self.departure is not None:
+            return
+        for array, wanted in zip(found, launched.results, strict=True):
             count = differing(array, wanted)
             if count and self.departure is None:
-                op = self._launches[number]
                 place = f"{count} of {wanted.size} values differ from the graph's"
-                self.departure = Departure(_title(op, number), nodes_of(op), place)
+                self.departure = Departure(launched.title, launched.nodes, place)
 
 
 def differing(found: Array, expected: Array) -> int:
@@ -393,4 +408,4 @@ def results_of(artifact: Artifact, step: int, count: int) -> list[Array]:
     """What a launch wrote: its last arguments."""
     plan = artifact.plans[0]
     arguments = [a for a in plan.launches[step].arguments if isinstance(a, TensorRef)]
-    return [artifact.model.peek(artifact.tensors[a.tensor]) for a in arguments[-count:]]
+    return [artifact.model.peek(artifact.tensors[a.tensor]) for a in arguments[len(arguments) - count :]]

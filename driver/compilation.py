@@ -259,10 +259,14 @@ def _continued(module: ModuleOp, target: str) -> Compilation:
 
 def main_of(module: ModuleOp) -> FuncOp:
     """The function `@main` of a module. Raises `CommandError`."""
-    for op in module.ops:
-        if isinstance(op, FuncOp) and op.sym_name.data == "main":
-            return op
+    if (main := functions_of(module).get("main")) is not None:
+        return main
     raise CommandError("module: must have a function @main (found none); see docs/program.md")
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """All functions of a module."""
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
 
 
 def inputs_of(work: Compilation) -> list[Tensor]:

@@ -10,7 +10,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 from errno import ENOMEM
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..runtime.problem import Kind, Problem, UserError
 
@@ -71,10 +71,20 @@ def problems_of(error: BaseException) -> tuple[Problem, ...]:
         )
     names = {cls.__name__ for cls in type(error).__mro__ if cls.__module__ == "xdsl.utils.exceptions"}
     if "ParseError" in names:
-        return (Problem.of_ir(str(error).strip(), "the text of the IR"),)
+        return (Problem.of_ir(str(error).strip(), "the text of the IR", found=_text_at(error)),)
     if "DiagnosticException" in names:
         return tuple(Problem.of_ir(line, "the IR") for line in str(error).strip().splitlines())
     return ()
+
+
+def _text_at(error: BaseException) -> str:
+    """The line that could not be read."""
+    span: Any = getattr(error, "span", None)
+    if span is None:
+        return "other text"
+    content, start = span.input.content, span.start
+    line = content[content.rfind("\n", 0, start) + 1 :].partition("\n")[0].strip()
+    return line[:80] or "an empty line"
 
 
 MORE_MEMORY = "free some, raise the limit (ulimit -v), or take a smaller model or target"

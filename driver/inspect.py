@@ -1,11 +1,15 @@
 """`stepwell inspect`: sections, kernels, launches, and the disassembly with the ONNX node of each row."""
 
 import argparse
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
 from typing import Any
 
 from ..runtime.artifact import Artifact
 from ..runtime.assembly import disassemble
-from ..runtime.plan import Kernel, Launch, TensorRef
+from ..runtime.plan import Kernel
+from ..runtime.steps import Branch, Copy, HostCall, Launch, Repeat, Step, TensorRef
 from .commands import load_file
 from .errors import CommandError
 from .progress import Progress
@@ -92,12 +96,48 @@ def _kernel_rows(artifact: Artifact) -> list[tuple[object, ...]]:
 
 
 def _steps(artifact: Artifact) -> str:
-    rows: list[tuple[object, ...]] = []
-    for number, step in enumerate(artifact.plans[0].launches):
-        arguments = [_argument(artifact, argument) for argument in step.arguments]
-        nodes = list(dict.fromkeys(name for slot in step.nodes for name in slot))
-        rows.append((number, artifact.kernels[step.kernel].name, " ".join(arguments), names(nodes)))
+    rows = list(_rows(artifact, artifact.plans[0].steps, count(), ""))
     return table(("step", "kernel", "arguments", "nodes"), rows, indent="")
+
+
+def _rows(
+    artifact: Artifact, steps: Sequence[Step], numbers: Iterator[int], indent: str
+) -> Iterator[tuple[object, ...]]:
+    """Launches by number; what the runtime does in between; what is in a branch or a loop, indented."""
+    for step in steps:
+        match step:
+            case Launch():
+                arguments = " ".join(_argument(artifact, argument) for argument in step.arguments)
+                yield next(numbers), indent + artifact.kernels[step.kernel].name, arguments, names(_nodes(step))
+            case Copy():
+                row = "" if step.row is None else f", row {_name(artifact, step.row)}"
+                yield "", f"{indent}copy", f"{_name(artifact, step.source)} → {_name(artifact, step.to)}{row}", ""
+            case HostCall():
+                inputs, outputs = (" ".join(_name(artifact, n) for n in each) for each in (step.inputs, step.outputs))
+                nodes = [node.name for node in artifact.host[step.part].nodes]
+                yield "", f"{indent}on the CPU", f"{inputs} → {outputs}", names(nodes)
+            case Branch():
+                yield "", f"{indent}if {_name(artifact, step.condition)}", "", ""
+                yield from _rows(artifact, step.then, numbers, f"{indent}  ")
+                yield "", f"{indent}else", "", ""
+                yield from _rows(artifact, step.otherwise, numbers, f"{indent}  ")
+            case Repeat():
+                yield "", f"{indent}repeat", _bounds(artifact, step), ""
+                yield from _rows(artifact, step.steps, numbers, f"{indent}  ")
+
+
+def _bounds(artifact: Artifact, step: Repeat) -> str:
+    times = "" if step.count is None else f"{_name(artifact, step.count)} times, "
+    first = "" if step.condition is None else f"{_name(artifact, step.condition)}, then "
+    return f"{times}while {first}{_name(artifact, step.next)}"
+
+
+def _nodes(launch: Launch) -> list[str]:
+    return list(dict.fromkeys(name for slot in launch.nodes for name in slot))
+
+
+def _name(artifact: Artifact, tensor: int) -> str:
+    return _argument(artifact, TensorRef(tensor))
 
 
 def _argument(artifact: Artifact, argument: int | TensorRef) -> str:
@@ -139,12 +179,29 @@ def _data(artifact: Artifact) -> dict[str, Any]:
              "launches": len(_launches(artifact, k))}
             for k in artifact.kernels
         ],
-        "steps": [
-            {"kernel": artifact.kernels[step.kernel].name,
-             "arguments": [_argument(artifact, argument) for argument in step.arguments], "nodes": step.nodes}
-            for step in plan.launches
-        ],
+        "steps": [_step(artifact, step) for step in plan.steps],
     }  # fmt: skip
+
+
+def _step(artifact: Artifact, step: Step) -> dict[str, Any]:
+    name = partial(_name, artifact)
+    match step:
+        case Launch():
+            arguments = [_argument(artifact, argument) for argument in step.arguments]
+            return {"kernel": artifact.kernels[step.kernel].name, "arguments": arguments, "nodes": step.nodes}
+        case Copy():
+            row = {} if step.row is None else {"row": name(step.row)}
+            return {"copy": name(step.source), "to": name(step.to), **row}
+        case HostCall():
+            nodes = [node.name for node in artifact.host[step.part].nodes]
+            return {"host": nodes, "inputs": [*map(name, step.inputs)], "outputs": [*map(name, step.outputs)]}
+        case Branch():
+            then, other = ([_step(artifact, inner) for inner in each] for each in (step.then, step.otherwise))
+            return {"if": name(step.condition), "then": then, "otherwise": other}
+        case Repeat():
+            bounds = {"count": step.count, "condition": step.condition, "next": step.next}
+            named = {key: None if n is None else name(n) for key, n in bounds.items()}
+            return {"repeat": [_step(artifact, inner) for inner in step.steps], **named}
 
 
 def _tensor(artifact: Artifact, index: int) -> dict[str, Any]:

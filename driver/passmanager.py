@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from ..passes.context import CompileContext, PassError
 from ..passes.location import where
 from ..runtime.problem import Kind, Problem, UserError
-from .verify import IRError, verify
+from .verify import IRError, signature, verify
 
 
 class PipelineError(UserError, RuntimeError):
@@ -139,7 +139,8 @@ def _problems(error: Exception, name: str, command: str) -> list[Problem]:
             for part in error.parts
         ]
     if isinstance(error, IRError):
-        return [Problem.of_ir(f"{name}: {describe(error)}; {again}", name, _at(name, error.op))]
+        text = f"{name}: {describe(error)}; {again}"
+        return [Problem.of_ir(text, name, _at(name, error.op), found=signature(error.op))]
     if not isinstance(error, UserError | DiagnosticException):
         return []
     kind = error.KIND if isinstance(error, UserError) else Kind.IR

@@ -34,7 +34,7 @@ and integers of 16 bits as i32; others go to the CPU. Tested: of ONNX's own case
 have the shapes, those that run on the device, are known, need the CPU, are refused. Rules are those that the operator's
 own code states, with … for what hangs on the node; those that all operators share are not repeated. Which weights of 4
 and 8 bits stay so until they are multiplied, and which are made floats, is in
-[decision 0009](decisions/0009-packed-weights-are-bytes.md).
+[decision 0010](decisions/0010-packed-weights-are-bytes.md).
 """
 
 

@@ -25,7 +25,13 @@ class IRError(UserError, ValueError):
     def problems(self) -> tuple[Problem, ...]:
         """The one."""
         place = where(self.op)
-        return (Problem.of_ir(f"{place}: {self.rule}", place, place),)
+        return (Problem.of_ir(f"{place}: {self.rule}", place, place, found=signature(self.op)),)
+
+
+def signature(op: Operation) -> str:
+    """An op in few words: its name and types."""
+    operands, results = (", ".join(str(value.type) for value in values) for values in (op.operands, op.results))
+    return f"{op.name} : ({operands}) -> ({results})"
 
 
 def verify(module: ModuleOp) -> None:

@@ -28,6 +28,15 @@ from ..runtime.cpu import HostType
 Array = NDArray[Any]
 
 
+class Cache:
+    """What a block has once: constants by their digest, transfers by what they move."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, SSAValue] = {}
+        self.uploads: dict[SSAValue, SSAValue] = {}
+        self.downloads: dict[tuple[SSAValue, str], SSAValue] = {}
+
+
 class GraphBuilder:
     """One function `@main`, op by op; see the module."""
 
@@ -35,7 +44,9 @@ class GraphBuilder:
         self.weights = WeightStore() if weights is None else weights
         self.block = Block()
         self._location: LocationAttr = UnknownLoc()
-        self._constants: dict[str, SSAValue] = {}
+        self.cache = Cache()
+        self.functions: list[FuncOp] = []
+        """Of the module, besides `@main`."""
         self.packed: dict[int, tuple[Array, Any]] = {}
         """What known arrays were made of, by `id`; see `packed.py`."""
         self._inputs: list[str] = []
@@ -74,9 +85,10 @@ class GraphBuilder:
     def constant(self, array: Array) -> SSAValue:
         """A constant: in the text if small, else in the weight store. Equal arrays are one value."""
         handle = digest(array)
-        if handle not in self._constants:
-            self._constants[handle] = self.insert(constant(array, self.weights)).results[0]
-        return self._constants[handle]
+        known = self.cache.constants
+        if handle not in known:
+            known[handle] = self.insert(constant(array, self.weights)).results[0]
+        return known[handle]
 
     def insert(self, op: Operation) -> Operation:
         """Puts an op at the end, at the current location."""
@@ -93,6 +105,15 @@ class GraphBuilder:
         finally:
             self._location = outer
 
+    @contextmanager
+    def inside(self, block: Block, cache: Cache) -> Generator[None]:
+        """The ops that are built inside go to another block."""
+        outer, self.block, self.cache = (self.block, self.cache), block, cache
+        try:
+            yield
+        finally:
+            self.block, self.cache = outer
+
     def module(self) -> ModuleOp:
         """The module. The names of inputs and outputs are attributes of the function."""
         values = [value for _, value in self._outputs]
@@ -101,4 +122,4 @@ class GraphBuilder:
         function = FuncOp("main", signature, Region(self.block))
         function.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in self._inputs])
         function.attributes["output_names"] = ArrayAttr([StringAttr(name) for name, _ in self._outputs])
-        return ModuleOp([function])
+        return ModuleOp([function, *self.functions])

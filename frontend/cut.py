@@ -18,6 +18,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.inliner import inline_local_functions
 
+from ..dialects.graph.host_model import captured
 from ..dialects.graph.host_model import graphs_of as graphs_in
 from .model_file import Array, Source, read_model, to_array
 from .problems import ModelFileError
@@ -206,17 +207,7 @@ def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 def read_by(node: onnx.NodeProto) -> list[str]:
     """The values that a node reads, those that its graphs take from around them among them."""
-    return [name for name in node.input if name] + [name for graph in graphs_of(node) for name in free_names(graph)]
-
-
-def free_names(graph: onnx.GraphProto) -> list[str]:
-    """What a graph reads and does not define."""
-    own = {item.name for item in (*graph.input, *graph.initializer)}
-    found = list[str]()
-    for node in graph.node:
-        found += [name for name in read_by(node) if name not in own]
-        own.update(node.output)
-    return found + [info.name for info in graph.output if info.name and info.name not in own]
+    return [name for name in node.input if name] + captured(node)
 
 
 def count_nodes(nodes: Iterable[onnx.NodeProto]) -> int:

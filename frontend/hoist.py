@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .cut import free_names, graphs_of, name_nodes
+from ..dialects.graph.host_model import free_names
+from .cut import graphs_of, name_nodes
 from .model_file import Array
 
 

@@ -32,8 +32,6 @@ class Hosting:
     def __init__(self, model: onnx.ModelProto) -> None:
         self.builder = GraphBuilder()
         self._model = model
-        self._uploads: dict[SSAValue, SSAValue] = {}
-        self._downloads: dict[tuple[SSAValue, str], SSAValue] = {}
         self._types: Mapping[str, int] | None = None
         versions = [entry.version for entry in model.opset_import if entry.domain in ("", AI_ONNX)]
         self._has_constant_of_shape = max(versions, default=0) >= 9
@@ -44,14 +42,14 @@ class Hosting:
         if not is_host(value):
             return value
         kind = host_type(value)
-        if value not in self._uploads:
+        if value not in self.builder.cache.uploads:
             if kind.dtype is None or kind.dtype not in ELEMENTS:
                 raise InferError(f"the device holds f32, f16, bf16, integers and truth values (found {kind.kind})")
             if not kind.is_static:
                 raise InferError(f"shapes are known when the model is compiled (found {kind}, `?` known at run time)")
             op = self.builder.insert(UploadOp.of(value, ELEMENTS[kind.dtype]))
-            self._uploads[value] = op.results[0]
-        return self._uploads[value]
+            self.builder.cache.uploads[value] = op.results[0]
+        return self.builder.cache.uploads[value]
 
     def on_host(self, value: SSAValue, name: str) -> SSAValue:
         """A tensor as a host value of the type that the ONNX model gives the name. Raises `HostError`."""
@@ -59,9 +57,9 @@ class Hosting:
             return value
         dtype = self._dtype(value, name)
         key = value, str(dtype)
-        if key not in self._downloads:
-            self._downloads[key] = self.builder.insert(DownloadOp.of(value, dtype)).results[0]
-        return self._downloads[key]
+        if key not in self.builder.cache.downloads:
+            self.builder.cache.downloads[key] = self.builder.insert(DownloadOp.of(value, dtype)).results[0]
+        return self.builder.cache.downloads[key]
 
     def _dtype(self, value: SSAValue, name: str) -> "np.dtype[Any]":
         """numpy's type of a value by the model: an i32 may stand for wider and narrower integers."""

@@ -16,30 +16,31 @@ import numpy as np
 import onnx
 from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ..dialects.graph.constants import ELEMENTS as CONSTANTS
-from ..dialects.graph.constants import NUMPY, constant
+from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.host import host_type, is_host
 from ..dialects.graph.host_model import captured, graphs_of
-from ..dialects.graph.op import BORDER, InferError, ShapeError, element, i32
+from ..dialects.graph.op import BORDER, InferError, ShapeError, i32
 from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
+from . import flow
 from .bound import bind
 from .builder import GraphBuilder
 from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
 from .float8 import DTYPES as FLOATS8
 from .fold import RULES, constant_attribute, fold, shape_of
-from .hosting import MOST_RESIDUE, Hosting, element_types
-from .inputs import ELEMENTS, Input, read_inputs
+from .hosting import MOST_RESIDUE, Hosting
+from .inputs import Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
-from .node import AI_ONNX, INT32, Node, Value, size_of
+from .node import AI_ONNX, Node, Value, size_of
 from .older import modern
 from .operators import TABLE, class_of, expand
+from .outputs import Outputs
 from .packed import remember
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
@@ -57,7 +58,10 @@ KNOWN_ONLY = ("Constant", "Shape", "Size")
 UNROLLED: Mapping[str, Callable[[Node, Body], Results]] = {"Loop": loop, "Scan": scan}
 """Operators whose steps are written out."""
 
-SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"}
+FLOW = ("If", *UNROLLED)
+"""Operators with graphs of their own."""
+
+SUPPORTED = {*TABLE, *EXPANSIONS, *KNOWN_ONLY, *FLOW}
 
 HEAVY = {
     *("Conv", "ConvInteger", "ConvTranspose", "QLinearConv", "DeformConv", "MatMul", "MatMulInteger", "QLinearMatMul"),
@@ -73,8 +77,6 @@ CONVERT = "convert the model to float32, or cast the values before this node"
 """What to do about types."""
 
 SMALLER = "take smaller sizes"
-
-BORDER_RULE, CONVERT_OUTPUT = "outputs hold f32, f16, bf16, integers or truth values", "convert the model"
 
 FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
@@ -126,7 +128,7 @@ def import_onnx(
 
 def supported() -> Mapping[str, str]:
     """ONNX operators that can be imported, each with the opsets from which on (or between which) it is."""
-    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, *UNROLLED, "If"), "1 …")
+    rows = dict.fromkeys((*EXPANSIONS, *KNOWN_ONLY, *FLOW), "1 …")
     for name, forms in TABLE.items():
         rows[name] = ", ".join(f"{since} … {until or ''}".strip() for since, until, _ in forms)
     for domain, extensions in EXTENSIONS.items():
@@ -146,7 +148,7 @@ class _Import:
         values: dict[str, Value | None],
     ) -> None:
         self.builder = hosting.builder if hosting else GraphBuilder()
-        self._hosting = hosting
+        self.hosting = hosting
         self._leave = leave
         self.problems: list[Problem] = []
         self.survey: Survey | None = None
@@ -155,14 +157,13 @@ class _Import:
         self._values = values
         """None stands for a value whose node has a problem: what depends on it is not checked further."""
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
-        self._tags: dict[SSAValue, np.dtype[Any]] = {}
+        self.tags: dict[SSAValue, np.dtype[Any]] = {}
         """The types of integers of 16 bits, which are i32."""
         self._names: set[str] = set()
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
         self._used = _names_used(model.graph)
         self._model = model
-        self._types: Mapping[str, int] | None = None
 
     # values -------------------------------------------------------------------------------------------------------
     def add_input(self, item: Input) -> None:
@@ -179,66 +180,22 @@ class _Import:
         with self.builder.at(name):
             self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
         if NUMPY[kind] in TAGGED:
-            self._tags[inner] = NUMPY[kind]
+            self.tags[inner] = NUMPY[kind]
 
     def add_known(self, constants: Mapping[str, Array]) -> None:
         """Inputs that are bound."""
         self._values |= constants
 
     def add_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> None:
-        """The results, one of each name; integers of the border get their type right before them."""
+        """The results, one of each name."""
+        made = Outputs(self._model, self.builder, self.hosting, self.tags)
         for info in {info.name: info for info in outputs}.values():
-            value = self._value(info.name, f"the output {info.name}")
-            if value is None:
-                continue
-            if isinstance(value, SSAValue) and self._tags.get(value) in FLOATS8:
-                line = f"{info.name}: {BORDER_RULE} (found {self._tags[value]}); {CONVERT_OUTPUT}"
-                self.problems.append(Problem(line, Kind.DTYPE))
-                continue
-            with self.builder.at(info.name):
-                held = self._held_output(info.name, value)
-            if held is not None:
-                self.builder.output(info.name, held)
-                continue
-            if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
-                line = f"{info.name}: {BORDER_RULE} (found {value.dtype}); {CONVERT_OUTPUT}"
-                self.problems.append(Problem(line, Kind.DTYPE))
-                continue
-            with self.builder.at(info.name):
-                self.builder.output(info.name, self._at_border(value, self._declared(info)))
+            value = self.value(info.name, f"the output {info.name}")
+            problem = None if value is None else made.add(info, value)
+            if problem is not None:
+                self.problems.append(problem)
 
-    def _declared(self, info: onnx.ValueInfoProto) -> int:
-        """The element type of an output, inferred if the file does not state it."""
-        if info.type.tensor_type.elem_type:
-            return info.type.tensor_type.elem_type
-        if self._types is None:
-            self._types = element_types(self._model)
-        return self._types.get(info.name, 0)
-
-    def _held_output(self, name: str, value: Value) -> SSAValue | None:
-        """An output that only the CPU holds; each has a value of its own."""
-        if self._hosting is None:
-            return None
-        if isinstance(value, SSAValue):
-            if not is_host(value):
-                return None
-            used = isinstance(value.owner, Block) or any(value is other for other in self.builder.outputs)
-            return self._hosting.copy(value, name, "the model returns it") if used else value
-        wide = value.dtype == np.int64 and value.size and (value.min() < INT32.min or value.max() > INT32.max)
-        if value.dtype in CONSTANTS and not wide:
-            return None
-        return self._hosting.constant(value, name, "the device has no such constant")
-
-    def _at_border(self, value: Value, declared: int) -> SSAValue:
-        if not isinstance(value, SSAValue):
-            if value.size == 0 and declared in ELEMENTS:
-                value = value.astype(NUMPY[ELEMENTS[declared]])
-            return self.builder.insert(constant(value, self.builder.weights)).results[0]
-        if ELEMENTS.get(declared) in BORDER and element(value) == i32:
-            return self.builder(CastOp, value, element=ELEMENTS[declared])
-        return value
-
-    def _value(self, name: str, user: str) -> Value | None:
+    def value(self, name: str, user: str) -> Value | None:
         """The value of a name; None after a problem, which is this one or an earlier one."""
         if name not in self._values and name in self._initializers:
             self._values[name] = to_array(self._initializers[name], self._folder, self.survey and self.survey.largest)
@@ -252,13 +209,13 @@ class _Import:
         """Evaluates the node, or builds its ops; a problem is noted and its outputs are marked."""
         proto = sorted_inside(proto)
         name = self._unique(proto)
-        inputs = {key: self._value(key, name) for key in proto.input if key}
+        inputs = {key: self.value(key, name) for key in proto.input if key}
         outputs: Sequence[Value | None] = [None] * len(proto.output)
         broken = any(value is None for value in inputs.values())
         opset = self._opsets.get(proto.domain or AI_ONNX, 0)
         attributes = {a.name: _attribute(a) for a in proto.attribute}
         given = [inputs.get(key) for key in proto.input]
-        node = Node(name, proto, attributes, given, opset, self.builder, kinds_in(given, self._tags))
+        node = Node(name, proto, attributes, given, opset, self.builder, kinds_in(given, self.tags))
         last, problem = self.builder.block.last_op, None
         try:
             self._check_outputs(proto, name)
@@ -277,9 +234,9 @@ class _Import:
 
     def _place(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node, by the device if it runs it, else by the CPU. Raises `InferError`."""
-        if self._hosting is None:
+        if self.hosting is None:
             return self._on_device(node)
-        outputs, failure, inner = self._attempt(node, self._hosting)
+        outputs, failure, inner = self._attempt(node, self.hosting)
         if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
         if failure is not None and any(kind in FLOATS8 for kind in node.kinds):
@@ -287,7 +244,7 @@ class _Import:
         reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
         names = (*filter(None, node.proto.input), *captured(node.proto))
         try:
-            return self._hosting.run(node, {name: self._value(name, node.name) for name in names}, reason)
+            return self.hosting.run(node, {name: self.value(name, node.name) for name in names}, reason)
         except HostError:
             self.problems += inner
             if failure is not None:
@@ -297,7 +254,7 @@ class _Import:
     def _on_device(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a node by the device. Raises `InferError`."""
         try:
-            return tagged(node, self._import(node), self._tags)
+            return tagged(node, self._import(node), self.tags)
         except (InferError, ModelFileError):
             raise
         except FAULTS as error:
@@ -312,26 +269,34 @@ class _Import:
         Raises errors that the CPU is no remedy for.
         """
         outside, self.problems = self.problems, []
+        functions = len(self.builder.functions)
         try:
             if node.name in self._leave:
                 raise InferError(self._leave[node.name])
-            operands = [self._uploaded(v, hosting) if isinstance(v, SSAValue) else v for v in node.inputs]
-            moved = replace(node, inputs=operands, kinds=kinds_in(operands, self._tags))
+            keeps = node.operator in FLOW
+            operands = [self._uploaded(v, hosting, keeps) if isinstance(v, SSAValue) else v for v in node.inputs]
+            moved = replace(node, inputs=operands, kinds=kinds_in(operands, self.tags))
             return self._on_device(moved), None, self.problems
         except InferError as error:
             if error.broken or error.KIND is Kind.MEMORY:
                 raise
+            del self.builder.functions[functions:]
             return None, error, self.problems
         finally:
             self.problems = outside
 
-    def _uploaded(self, value: SSAValue, hosting: Hosting) -> SSAValue:
-        """A value as a tensor of the device."""
+    def _uploaded(self, value: SSAValue, hosting: Hosting, keeps: bool) -> SSAValue:
+        """A value as a tensor of the device; one that cannot be stays on the CPU for a node that `keeps` such ones."""
         if not is_host(value):
             return value
-        moved, dtype = hosting.on_device(value), host_type(value).dtype
+        try:
+            moved, dtype = hosting.on_device(value), host_type(value).dtype
+        except InferError:
+            if keeps:
+                return value
+            raise
         if dtype is not None and dtype in TAGGED:
-            self._tags[moved] = dtype
+            self.tags[moved] = dtype
         return moved
 
     def _unsupported_inside(self, proto: onnx.NodeProto) -> list[Problem]:
@@ -365,7 +330,7 @@ class _Import:
         if node.operator == "If" and own:
             return self._branch(node)
         if node.operator in UNROLLED and own:
-            return UNROLLED[node.operator](node, lambda graph, inputs: self._inside(node, graph, inputs))
+            return self._loop(node)
         found = _known_outputs(node)
         if found is not None:
             remember(node, found)
@@ -382,17 +347,30 @@ class _Import:
         """The outputs of the branch that an If takes."""
         condition = node.given(0)
         if isinstance(condition, SSAValue):
-            raise InferError("the condition of If is known when the model is imported (found one that is computed)")
+            return flow.branch(node, self)
         if condition.size != 1:
             raise ShapeError(f"the condition of If is one truth value (found shape {list(condition.shape)})")
         graph = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-        return self._inside(node, graph, [])
+        return self.inside(node, graph, [])
 
-    def _inside(self, node: Node, graph: onnx.GraphProto, inputs: Sequence[Value]) -> Sequence[Value | None]:
-        """The outputs of a graph that a node holds; its names are its own, and it sees those around it."""
+    def _loop(self, node: Node) -> Sequence[Value | None]:
+        """The outputs of a Loop or a Scan: step after step, else by steps that the runtime counts."""
+        try:
+            return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs))
+        except InferError as error:
+            if error.broken or (node.operator == "Scan" and node.opset < 9):
+                raise
+        return flow.loop(node, self) if node.operator == "Loop" else flow.scan(node, self)
+
+    def inside(
+        self, node: Node, graph: onnx.GraphProto, inputs: Sequence[Value], taken: Mapping[str, Value] | None = None
+    ) -> Sequence[Value | None]:
+        """The outputs of a graph that a node holds; its names are its own, and it sees those around it, by `taken`
+        instead if that has them."""
         outside = self._values, self._initializers, self._makers, self._used
         own = {tensor.name: tensor for tensor in graph.initializer}
         self._values = {name: value for name, value in self._values.items() if name not in own}
+        self._values |= dict(taken or {})
         self._values |= {info.name: value for info, value in zip(graph.input, inputs, strict=True)}
         self._initializers, self._makers = self._initializers | own, {}
         self._used = self._used | _names_used(graph)
@@ -403,7 +381,7 @@ class _Import:
                 return [None] * len(graph.output)
             for proto in nodes:
                 self.add_node(proto)
-            return [self._value(info.name, f"{node.name}, its output {info.name}") for info in graph.output]
+            return [self.value(info.name, f"{node.name}, its output {info.name}") for info in graph.output]
         finally:
             self._values, self._initializers, self._makers, self._used = outside
 
@@ -421,7 +399,7 @@ class _Import:
 def _is_residue(node: Node, outputs: Sequence[Value | None]) -> bool:
     """Little work on what is on the CPU already."""
     computed = [value for value in node.inputs if isinstance(value, SSAValue)]
-    if not computed or not all(map(is_host, computed)) or node.operator in HEAVY or node.operator in ("If", *UNROLLED):
+    if not computed or not all(map(is_host, computed)) or node.operator in HEAVY or node.operator in FLOW:
         return False
     made = [value for value in outputs if isinstance(value, SSAValue) and not is_host(value)]
     return bool(made) and all(prod(size_of(value)) <= MOST_RESIDUE for value in made)

@@ -1,7 +1,7 @@
 """Scan and Loop whose number of steps is known: the nodes of the body, step after step."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -20,32 +20,71 @@ Body = Callable[[onnx.GraphProto, Sequence[Value]], Sequence[Value | None]]
 Results = Sequence[Value | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A sequence that a Scan takes slice by slice."""
+
+    value: Value
+    axis: int
+    backward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A result that consists of what each step gives, along a new axis."""
+
+    axis: int
+    backward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scanning:
+    """What a Scan does."""
+
+    states: Sequence[Value]
+    sequences: Sequence[Scanned]
+    results: Sequence[Growth]
+    steps: int
+
+
+def scanned_by(node: Node) -> Scanning:
+    """What a Scan of opset 9 or later does; raises `InferError`."""
+    given, count = node.attributes, int(node.attributes["num_scan_inputs"])
+    inputs = [node.given(index) for index in range(len(node.inputs))]
+    states, values = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
+    axes, backward = given.get("scan_input_axes", [0] * count), given.get("scan_input_directions", [0] * count)
+    sequences = [
+        Scanned(value, normal_axis(axis, len(size_of(value))), bool(back))
+        for value, axis, back in zip(values, axes, backward, strict=True)
+    ]
+    lengths = {size_of(each.value)[each.axis] for each in sequences}
+    if len(lengths) != 1 or not min(lengths):
+        raise InferError(f"Scan has one length, of 1 or more steps (found {sorted(lengths)})")
+    results = len(given["body"].output) - len(states)
+    axes, backward = given.get("scan_output_axes", [0] * results), given.get("scan_output_directions", [0] * results)
+    growths = [Growth(axis, bool(back)) for axis, back in zip(axes, backward, strict=True)]
+    return Scanning(states, sequences, growths, min(lengths))
+
+
 def scan(node: Node, run: Body) -> Results:
     """Slices of the last inputs go in one by one, states from step to step, and slices of the results come out."""
     if node.opset < 9:
         return _batched(node, run)
-    given, body = node.attributes, node.attributes["body"]
-    count = int(given["num_scan_inputs"])
-    inputs = [node.given(index) for index in range(len(node.inputs))]
-    states, sequences = list[Value | None](inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
-    axes = given.get("scan_input_axes", [0] * count)
-    axes = [normal_axis(axis, len(size_of(x))) for axis, x in zip(axes, sequences, strict=True)]
-    backward = given.get("scan_input_directions", [0] * count)
-    lengths = {size_of(x)[axis] for x, axis in zip(sequences, axes, strict=True)}
-    if len(lengths) != 1 or not 1 <= min(lengths) <= MOST_STEPS:
-        raise InferError(f"Scan has one length, of 1 to {MOST_STEPS} steps (found {sorted(lengths)})")
-    steps, found = min(lengths), list[Results]()
-    for step in range(steps):
-        places = [steps - 1 - step if turned else step for turned in backward]
-        slices = [_slice(node, x, *place) for x, *place in zip(sequences, axes, places, strict=True)]
+    plan, body, found = scanned_by(node), node.attributes["body"], list[Results]()
+    if plan.steps > MOST_STEPS:
+        raise InferError(f"Scan has at most {MOST_STEPS} steps (found {plan.steps})")
+    states: Results = plan.states
+    for step in range(plan.steps):
+        places = [plan.steps - 1 - step if each.backward else step for each in plan.sequences]
+        slices = [
+            _slice(node, each.value, each.axis, place) for each, place in zip(plan.sequences, places, strict=True)
+        ]
         outputs = _run(run, body, [*states, *slices])
-        states = list(outputs[: len(states)])
+        states = outputs[: len(states)]
         found.append(outputs[len(states) :])
-    results = len(body.output) - len(states)
-    axes, turned = given.get("scan_output_axes", [0] * results), given.get("scan_output_directions", [0] * results)
     stacked = [
-        _stack(node, parts[::-1] if back else parts, axis)
-        for parts, axis, back in zip(zip(*found, strict=True), axes, turned, strict=True)
+        _stack(node, parts[::-1] if growth.backward else parts, growth.axis)
+        for parts, growth in zip(zip(*found, strict=True), plan.results, strict=True)
     ]
     return [*states, *stacked]
 

@@ -15,6 +15,7 @@ from xdsl.rewriter import Rewriter as IRRewriter
 
 from ..dialects.graph.constants import ELEMENTS, NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
+from ..dialects.graph.flow import IfOp, LoopOp, declared_types
 from ..dialects.graph.gather import IndexedOp
 from ..dialects.graph.host import DownloadOp, UploadOp, host_type
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
@@ -67,6 +68,10 @@ SPECTRAL = CONTRACTIONS | {
 """What turns a signal into the powers of its frequencies."""
 SENSITIVE = frozenset({"graph.sqrt", "graph.rsqrt", "graph.reciprocal", "graph.log", "graph.div", "graph.pow"})
 """A tiny constant that protects their operand must not be lost."""
+
+
+_TAKES_BOTH = (ReturnOp, DownloadOp, IfOp, LoopOp)
+"""Ops whose operands keep the type that they come in with."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,8 @@ class _Typing:
                 self._enter(op.result, block)
             elif isinstance(op, DownloadOp):
                 self._hand_over(op)
+            elif isinstance(op, IfOp | LoopOp):
+                self._call(op, block)
             elif isinstance(op, ReturnOp):
                 self._leave(op, block)
 
@@ -156,7 +163,7 @@ class _Typing:
         cast = CastOp.build_op([argument], element=self.low)
         IRRewriter.insert_op(cast, _after(argument))
         argument.replace_uses_with_if(
-            cast.result, lambda use: use.operation is not cast and not isinstance(use.operation, ReturnOp | DownloadOp)
+            cast.result, lambda use: use.operation is not cast and not isinstance(use.operation, _TAKES_BOTH)
         )
 
     def _leave(self, op: ReturnOp, block: Block) -> None:
@@ -166,6 +173,14 @@ class _Typing:
         for index, declared in enumerate(function.function_type.outputs):
             if op.operands[index].type != declared:
                 op.operands[index] = self._cast(op.operands[index], element(declared), op)
+
+    def _call(self, op: IfOp | LoopOp, block: Block) -> None:
+        """Functions take and give the model's own types."""
+        for index, kind in enumerate(declared_types(op)):
+            if op.operands[index].type != kind:
+                op.operands[index] = self._cast(op.operands[index], element(kind), op)
+        for result in op.results:
+            self._enter(result, block)
 
     def _hand_over(self, op: DownloadOp) -> None:
         """The CPU gets f32 from any float; a value that the model has as f16 or bf16 must not come from the other."""

@@ -25,7 +25,8 @@ from .cpu import HostPart
 from .encoding import ProgramError, decode
 from .isa import ISA_VERSION
 from .manifest import DEBUG, MANIFEST, PROGRAM, WEIGHTS, KernelEntry, Manifest, host_member
-from .plan import Kernel, Launch, Metadata, Plan, Tensor, TensorRef, Versions
+from .plan import Kernel, Metadata, Plan, Tensor, Versions
+from .steps import Launch, TensorRef
 from .target import Target, TargetError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ __all__ = [
     "Artifact", "ArtifactError", "Kernel", "Launch", "Metadata", "Plan", "Tensor", "TensorRef", "load",
 ]  # fmt: skip
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 OURS = Versions(FORMAT_VERSION, ISA_VERSION, __version__)
 Array = NDArray[Any]
 

@@ -1,13 +1,14 @@
 """What holds in every artifact that a device can run, beside the types: indices, places, sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .isa import TOKEN_IDS
 from .numerics.dtype import DType
-from .plan import ALIGNMENT, BORDERS, MOST_ARGUMENTS, ROLES, Copy, HostCall, Kernel, Launch, Plan, Tensor, TensorRef
+from .plan import ALIGNMENT, BORDERS, MOST_ARGUMENTS, ROLES, Kernel, Plan, Tensor
+from .steps import Branch, Copy, HostCall, Launch, Repeat, Step, TensorRef
 
 if TYPE_CHECKING:
     from .artifact import Artifact
@@ -110,17 +111,43 @@ def _plan(plan: Plan, part: str, artifact: "Artifact") -> Iterator[str]:
     names = [artifact.tensors[i].name for i in (*plan.inputs, *plan.outputs) if i < len(artifact.tensors)]
     if len(set(names)) != len(names):
         yield f"{part}: inputs and outputs with equal names; each has its own"
-    for number, step in enumerate(plan.steps):
-        check = _launch if isinstance(step, Launch) else _copy if isinstance(step, Copy) else _host_call
-        yield from check(step, f"{part} step {number}", artifact)  # pyright: ignore[reportArgumentType] - by its type
+    yield from _steps(plan.steps, part, artifact)
+
+
+def _steps(steps: Sequence[Step], part: str, artifact: "Artifact") -> Iterator[str]:
+    for number, step in enumerate(steps):
+        place = f"{part} step {number}"
+        match step:
+            case Launch():
+                yield from _launch(step, place, artifact)
+            case Copy():
+                yield from _copy(step, place, artifact)
+            case HostCall():
+                yield from _host_call(step, place, artifact)
+            case Branch():
+                yield from _known([step.condition], place, artifact)
+                yield from _steps(step.then, f"{place} then", artifact)
+                yield from _steps(step.otherwise, f"{place} otherwise", artifact)
+            case Repeat():
+                used = (step.count, step.condition, step.step, step.going, step.next)
+                yield from _known([n for n in used if n is not None], place, artifact)
+                yield from _steps(step.steps, place, artifact)
+
+
+def _known(indices: Sequence[int], part: str, artifact: "Artifact") -> Iterator[str]:
+    for index in indices:
+        if index >= len(artifact.tensors) or artifact.tensors[index].is_host:
+            yield f"{part}: tensor {index} is none of the device"
 
 
 def _copy(step: Copy, part: str, artifact: "Artifact") -> Iterator[str]:
     tensors = artifact.tensors
     if max(step.source, step.to) >= len(tensors):
         yield f"{part}: tensors {step.source} and {step.to}; there are {len(tensors)}"
-    elif tensors[step.source].is_host == tensors[step.to].is_host:
-        yield f"{part}: from {tensors[step.source].name} to {tensors[step.to].name}; one of them is the host's"
+    elif step.row is not None:
+        yield from _known([step.source, step.to, step.row], part, artifact)
+        if tensors[step.to].shape[1:] != tensors[step.source].shape:
+            yield f"{part}: tensor {step.source} is no row of tensor {step.to}"
 
 
 def _host_call(step: HostCall, part: str, artifact: "Artifact") -> Iterator[str]:

@@ -22,7 +22,8 @@ from . import isa
 from .encoding import Program, Row, row
 from .expr import Expr, var
 from .isa import Engine, Space
-from .plan import R_L1, R_TOKEN, R_UB, Kernel, Launch, Tensor, TensorRef
+from .plan import R_L1, R_TOKEN, R_UB, Kernel, Tensor
+from .steps import Launch, TensorRef
 from .target import Target
 
 STRIDE = 8

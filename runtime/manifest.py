@@ -7,19 +7,8 @@ from typing import Any
 
 from .container import AGAIN, ArtifactError
 from .cpu import HostNode
-from .plan import (
-    Argument,
-    Copy,
-    HostCall,
-    Kernel,
-    Launch,
-    Metadata,
-    Plan,
-    Step,
-    Tensor,
-    TensorRef,
-    Versions,
-)  # fmt: skip
+from .plan import Kernel, Metadata, Plan, Tensor, Versions
+from .steps import Argument, Branch, Copy, HostCall, Launch, Repeat, Step, TensorRef
 
 MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
@@ -98,23 +87,33 @@ def _fields(data: Any) -> dict[str, Any]:
 
 
 def _dump_plan(plan: Plan, names: dict[str, int]) -> dict[str, Any]:
-    steps: list[dict[str, Any]] = []
-    for launch in plan.steps:
-        if not isinstance(launch, Launch):
-            steps.append(_dump_host_step(launch))
-            continue
-        arguments = [a if isinstance(a, int) else [a.tensor, a.offset] for a in launch.arguments]
-        nodes = [[names.setdefault(name, len(names)) for name in slot] for slot in launch.nodes]
-        base = {"l1": launch.l1, "ub": launch.ub, "token": launch.token}
-        steps.append({"launch": launch.kernel, "arguments": arguments, "nodes": nodes, **base})
+    steps = [_dump_step(step, names) for step in plan.steps]
     borders = {"inputs": list(plan.inputs), "outputs": list(plan.outputs), "linked": int(plan.linked)}
     return {"binding": dict(plan.binding), "arena_bytes": plan.arena_bytes, "steps": steps, **borders}
 
 
-def _dump_host_step(step: Copy | HostCall) -> dict[str, Any]:
-    if isinstance(step, Copy):
-        return {"copy": step.source, "to": step.to}
-    return {"host": step.part, "inputs": list(step.inputs), "outputs": list(step.outputs)}
+def _dump_step(step: Step, names: dict[str, int]) -> dict[str, Any]:
+    match step:
+        case Launch():
+            arguments = [a if isinstance(a, int) else [a.tensor, a.offset] for a in step.arguments]
+            nodes = [[names.setdefault(name, len(names)) for name in slot] for slot in step.nodes]
+            base = {"l1": step.l1, "ub": step.ub, "token": step.token}
+            return {"launch": step.kernel, "arguments": arguments, "nodes": nodes, **base}
+        case Copy():
+            return {"copy": step.source, "to": step.to, "row": _or_none(step.row)}
+        case HostCall():
+            return {"host": step.part, "inputs": list(step.inputs), "outputs": list(step.outputs)}
+        case Branch():
+            branches = {"then": step.then, "otherwise": step.otherwise}
+            return {"if": step.condition} | {k: [_dump_step(s, names) for s in steps] for k, steps in branches.items()}
+        case Repeat():
+            numbers = {"step": step.step, "going": step.going, "next": step.next}
+            bounds = {"count": _or_none(step.count), "condition": _or_none(step.condition)}
+            return {"repeat": [_dump_step(inner, names) for inner in step.steps], **numbers, **bounds}
+
+
+def _or_none(index: int | None) -> int:
+    return -1 if index is None else index
 
 
 class Value:
@@ -253,12 +252,24 @@ def _load_host_node(value: Value) -> HostNode:
 def _load_step(value: Value, names: list[str]) -> Step:
     table = value.table()
     if "copy" in table:
-        table = value.record("copy", "to")
-        return Copy(table["copy"].count(), table["to"].count())
+        table = value.record("copy", "to", "row")
+        row = table["row"].integer()
+        return Copy(table["copy"].count(), table["to"].count(), None if row < 0 else row)
     if "host" in table:
         table = value.record("host", "inputs", "outputs")
         inputs, outputs = (tuple(item.count() for item in table[key].items()) for key in ("inputs", "outputs"))
         return HostCall(table["host"].count(), inputs, outputs)
+    if "if" in table:
+        table = value.record("if", "then", "otherwise")
+        then, otherwise = (tuple(_load_step(s, names) for s in table[key].items()) for key in ("then", "otherwise"))
+        return Branch(table["if"].count(), then, otherwise)
+    if "repeat" in table:
+        table = value.record("repeat", "step", "going", "next", "count", "condition")
+        count, condition = (table[key].integer() for key in ("count", "condition"))
+        step, going, following = (table[key].count() for key in ("step", "going", "next"))
+        steps = tuple(_load_step(inner, names) for inner in table["repeat"].items())
+        bounds = None if count < 0 else count, None if condition < 0 else condition
+        return Repeat(*bounds, step, going, following, steps)
     return _load_launch(value, names)
 
 

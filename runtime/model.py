@@ -1,6 +1,6 @@
 """A model on a device: memory and weights in place, ready to run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from . import border, emulator
 from .artifact import Artifact, check_target
 from .border import InputError
-from .cpu import HostPart
 from .device import Device, Stream
 from .emulator import Prepared, RowCounts
 from .faults import DeviceFault
 from .numerics.dtype import DType
-from .plan import Copy, HostCall, Plan, Tensor
-from .profile import Profile, profile
+from .plan import Plan, Tensor
+from .profile import Profile, host_profile, profile
 from .segments import Segment, segments
+from .steps import Copy, HostCall, Leaf, Step, parts_of, walk
 from .stream import COMPUTE, COPY_IN, COPY_OUT, HOST
 
 Array = NDArray[Any]
@@ -46,6 +46,8 @@ class Model:
         self._buffer = device.allocate(artifact.nbytes)
         self._counts: list[tuple[Segment, RowCounts]] = []
         self._last: Plan = artifact.plans[0]
+        self._run: list[list[Leaf]] = []
+        """What the last run did."""
         # By the identity of a plan, which each holds, so that it stays taken.
         self._profiles: dict[int, tuple[Plan, Profile]] = {}
         self._others: dict[int, tuple[Plan, Plan]] = {}
@@ -120,43 +122,87 @@ class Model:
 
     def _queue_steps(self, stream: Stream, plan: Plan, held: dict[int, Any], launch: Callable[[range], None]) -> None:
         """Queues the steps of a plan; `held` has the values of the host."""
+
+        def perform(part: Step | range, first: int, trace: list[Leaf]) -> None:
+            if self._run is not traces:
+                self._run, self._last, self._counts = traces, plan, []
+            for leaf in walk(part, first, self._value, self._set):
+                self._perform(leaf, held, launch)
+                trace.append(leaf)
+
+        traces: list[list[Leaf]] = []
+        for part, first in parts_of(plan.steps):
+            traces.append([])
+            action, time = partial(perform, part, first, traces[-1]), partial(self._cycles, plan, traces[-1])
+            stream.add(self._title(part), self._part_of_device(part), action, time)
+
+    def _perform(self, leaf: Leaf, held: dict[int, Any], launch: Callable[[range], None]) -> None:
+        match leaf:
+            case range():
+                launch(leaf)
+            case HostCall():
+                inputs = [held[index] for index in leaf.inputs]
+                held.update(zip(leaf.outputs, self.artifact.host[leaf.part].run(inputs), strict=True))
+            case Copy():
+                self._copy(leaf, held)
+
+    def _title(self, part: Step | range) -> str:
+        """Of work in a stream."""
         name = f"model {self.artifact.metadata.model}".strip()
-        for part in plan.parts:
-            if isinstance(part, range):
-                stream.add(name, COMPUTE, partial(launch, part), partial(self._cycles, plan, part))
-            elif isinstance(part, HostCall):
-                host = self.artifact.host[part.part]
-                stream.add(
-                    f"{name}: on the CPU",
-                    HOST,
-                    partial(_call, host, part, held),
-                    partial(host.cycles, self.device.target),
-                )
+        if isinstance(part, Copy):
+            return f"copy {self.artifact.tensors[part.source].name}"
+        return f"{name}: on the CPU" if isinstance(part, HostCall) else name
+
+    def _part_of_device(self, part: Step | range) -> str:
+        """Which part a step occupies."""
+        match part:
+            case HostCall():
+                return HOST
+            case Copy():
+                source, to = self.artifact.tensors[part.source], self.artifact.tensors[part.to]
+                return COPY_IN if source.is_host else COPY_OUT if to.is_host else COMPUTE
+            case _:
+                return COMPUTE
+
+    def _cycles(self, plan: Plan, trace: Sequence[Leaf]) -> float:
+        """Of what was done."""
+        cycles = 0.0
+        for leaf in trace:
+            if isinstance(leaf, range):
+                cycles += sum(launch.cycles for launch in self.profile(plan).launches[leaf.start : leaf.stop])
             else:
-                self._queue_copy(stream, part, held)
+                cycles += host_profile(self.artifact, leaf).cycles
+        return cycles
 
-    def _cycles(self, plan: Plan, numbers: range) -> float:
-        """Of launches that follow each other."""
-        return sum(launch.cycles for launch in self.profile(plan).launches[numbers.start : numbers.stop])
+    def _value(self, index: int) -> int:
+        """The value of a tensor of one element."""
+        return int(self.peek(self.artifact.tensors[index]).reshape(-1)[0])
 
-    def _queue_copy(self, stream: Stream, step: Copy, held: dict[int, Any]) -> None:
+    def _set(self, index: int, value: int) -> None:
+        tensor = self.artifact.tensors[index]
+        self.device.memory.write(self._address(tensor), np.full(tensor.shape, value, DType.parse(tensor.dtype).numpy))
+
+    def _copy(self, step: Copy, held: dict[int, Any]) -> None:
         """A transfer in the middle of a plan."""
         source, to = self.artifact.tensors[step.source], self.artifact.tensors[step.to]
-        tensor = to if source.is_host else source
-        memory, address, dtype = self.device.memory, self._address(tensor), DType.parse(tensor.dtype)
-
-        def up() -> None:
+        memory = self.device.memory
+        if source.is_host and to.is_host:
+            held[step.to] = held[step.source]
+        elif source.is_host:
             array = np.asarray(held[step.source])
             if problem := border.too_wide(array, source.name):
                 raise InputError(problem)
-            memory.write(address, border.to_device(array, dtype))
-
-        def down() -> None:
+            memory.write(self._address(to), border.to_device(array, DType.parse(to.dtype)))
+        elif to.is_host:
             array = self.peek(source).reshape(to.shape)  # a reshape of what the source holds, maybe
             held[step.to] = border.as_type(array, to.border_dtype)
-
-        part, action = (COPY_IN, up) if source.is_host else (COPY_OUT, down)
-        stream.add(f"{part} {source.name}", part, action, lambda: stream.link(tensor.nbytes))
+        else:
+            row = 0 if step.row is None else self._value(step.row)
+            if step.row is not None and not 0 <= row < to.shape[0]:
+                raise InputError(
+                    f"{to.name}: a loop has {to.shape[0]} steps (found {row + 1}); compile the model again"
+                )
+            memory.write(self._address(to) + row * source.nbytes, self.peek(source))
 
     def sticky(self) -> list[Sticky]:
         """Overflows and NaNs of the last run by ONNX nodes, worst first; empty if there were none."""
@@ -175,12 +221,18 @@ class Model:
         return self.device.memory.read(self._address(tensor), DType.parse(tensor.dtype), tensor.shape)
 
     def profile(self, plan: Plan | None = None) -> Profile:
-        """Cycles by launch and by ONNX node; measured once."""
-        plan = plan or self._last
+        """Cycles by launch and by ONNX node: of the last run; of a plan, or before any run, each step counts once."""
+        of_run, plan = plan is None, plan or self._last
         if id(plan) not in self._profiles:
             made = profile(self.artifact, plan, self._buffer.address, self.device.memory.gm)
             self._profiles[id(plan)] = plan, made
-        return self._profiles[id(plan)][1]
+        whole = self._profiles[id(plan)][1]
+        if not (of_run and self._run and plan.decides):
+            return whole
+        done = [leaf for trace in self._run for leaf in trace]
+        launches = tuple(whole.launches[n] for leaf in done if isinstance(leaf, range) for n in leaf)
+        host = tuple(host_profile(self.artifact, leaf) for leaf in done if not isinstance(leaf, range))
+        return replace(whole, launches=launches, host=host)
 
     def time(self) -> float:
         """Seconds of the last plan at the clock of the target."""
@@ -243,8 +295,6 @@ class Model:
     def _run_segments(self, plan: Plan, seed: int | None, on_launch: Progress | None, numbers: range) -> None:
         """Runs launches that follow each other."""
         counters = emulator.new_counters()
-        if numbers.start == 0 or self._last is not plan:
-            self._counts, self._last = [], plan
         for segment, prepared in self._segments(plan):
             if segment.first not in numbers:
                 continue
@@ -275,11 +325,6 @@ class Model:
             number = segment.launch_of(max(fault.row, 0))
             kernel = f"{self._kernel_of(segment, max(fault.row, 0))} (launch {number})"
             raise fault.at(replace(fault.place, kernel=kernel)) from None
-
-
-def _call(part: HostPart, step: HostCall, held: dict[int, Any]) -> None:
-    """Runs a part on the CPU."""
-    held.update(zip(step.outputs, part.run([held[index] for index in step.inputs]), strict=True))
 
 
 def _hand_out(outputs: dict[str, Any], tensor: Tensor, held: Mapping[int, Any], index: int) -> None:

@@ -1,6 +1,6 @@
 """What a compiled model consists of (docs/program.md §2–4), as data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -11,6 +11,7 @@ import numpy as np
 from .cpu import HOST, HostType
 from .encoding import Program, encode
 from .numerics.dtype import DType
+from .steps import Branch, Launch, Repeat, Step, every, launches_of, tensors_of
 
 ALIGNMENT = 64
 """Tensors begin at multiples of this in global memory."""
@@ -96,51 +97,6 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorRef:
-    """An argument that is an address: a tensor of the artifact by index, and bytes from its beginning."""
-
-    tensor: int
-    offset: int = 0
-
-
-Argument = int | TensorRef
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One run of a kernel on all cores."""
-
-    kernel: int
-    arguments: tuple[Argument, ...]
-    nodes: tuple[tuple[str, ...], ...]
-    """For each slot of the kernel the ONNX nodes that it stands for."""
-    l1: int = 0
-    """First byte of its part of L1."""
-    ub: int = 0
-    token: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A transfer between device and host, of tensors by index: one of the two is a value of the host."""
-
-    source: int
-    to: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostCall:
-    """One run of a part on the CPU: its inputs and outputs, values of the host by index."""
-
-    part: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-
-
-Step = Launch | Copy | HostCall
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The steps for one binding of the model's shapes. Inputs and outputs: tensors by index, in the model's order.
 
@@ -157,22 +113,12 @@ class Plan:
     @property
     def launches(self) -> tuple[Launch, ...]:
         """What the device computes, in order."""
-        return tuple(step for step in self.steps if isinstance(step, Launch))
+        return tuple(launches_of(self.steps))
 
     @property
-    def parts(self) -> Iterator[range | Copy | HostCall]:
-        """The steps in order, launches that follow each other as the range of their numbers."""
-        first = end = 0
-        for step in self.steps:
-            if isinstance(step, Launch):
-                end += 1
-                continue
-            if end > first:
-                yield range(first, end)
-            first = end
-            yield step
-        if end > first:
-            yield range(first, end)
+    def decides(self) -> bool:
+        """Whether values decide which steps run."""
+        return any(isinstance(step, Branch | Repeat) for step in self.steps)
 
     def passed(self, tensors: Sequence[Tensor]) -> dict[int, int]:
         """Outputs that are inputs as they came, in their place and of their type: of each the input."""
@@ -192,13 +138,7 @@ class Plan:
     @property
     def touched(self) -> set[int]:
         """Tensors that steps read or write."""
-        found = set[int]()
-        for step in self.steps:
-            if isinstance(step, Launch):
-                found.update(argument.tensor for argument in step.arguments if isinstance(argument, TensorRef))
-            else:
-                found.update((step.source, step.to) if isinstance(step, Copy) else (*step.inputs, *step.outputs))
-        return found
+        return {index for step in every(self.steps) for index in tensors_of(step)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ class Problem(str):
         return self
 
     @classmethod
-    def of_ir(cls, text: str, place: str, where: str = "", kind: Kind = Kind.IR) -> "Problem":
-        """What is wrong with IR, as a rule that may leave out where, what was found, and what to do."""
+    def of_ir(cls, text: str, place: str, where: str = "", kind: Kind = Kind.IR, found: str = "other IR") -> "Problem":
+        """What is wrong with IR, as a rule that may leave out where, what was `found`, and what to do."""
         if (whole := cls(text, kind, where)).is_whole:
             return whole
         text, semicolon, remedy = text.partition("; ")
@@ -60,7 +60,7 @@ class Problem(str):
             text = f"{place}: {text}"
         if not (text.endswith(")") and " (found " in text):
             text, count = re.subn(r",? (?:got|found) (.+)$", r" (found \1)", text)
-            text = text if count else f"{text} (found other IR)"
+            text = text if count else f"{text} (found {found})"
         remedy = remedy if semicolon else "change the IR as docs/ops.md and docs/passes.md say"
         return cls(f"{text}; {remedy}", kind, where)
 

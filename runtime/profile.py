@@ -1,6 +1,6 @@
 """Where the cycles of a plan go: by launch, by engine, by ONNX node."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,8 +12,9 @@ from . import timing
 from .cpu import HostNode
 from .generator import launch_registers
 from .isa import Engine
-from .plan import Copy, HostCall, Launch, Plan
+from .plan import Plan
 from .segments import Segment, addresses, segments
+from .steps import Copy, HostCall, Launch, every
 from .target import Target
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class LaunchProfile:
 
 @dataclass(frozen=True, slots=True)
 class HostProfile:
-    """A part on the CPU (by `nodes`), or a transfer between device and host (no nodes)."""
+    """A part on the CPU (by `nodes`), or a transfer (no nodes): between device and host, or the device's own."""
 
     nodes: tuple[HostNode, ...]
     cycles: float
@@ -127,19 +128,23 @@ def profile(artifact: "Artifact", plan: Plan, base: int = 0, gm: NDArray[np.uint
         cycles[numbers] = _linked_cycles(artifact, segment, sum(timed.records for timed in timings[numbers]))
     found = enumerate(zip(plan.launches, launches, timings, cycles, strict=True))
     profiles = (_launch(n, artifact, step, prepared, timed, share) for n, (step, (prepared, _), timed, share) in found)
-    return Profile(target, cores, tuple(profiles), tuple(_host(artifact, plan)))
+    host = (host_profile(artifact, step) for step in every(plan.steps) if isinstance(step, Copy | HostCall))
+    return Profile(target, cores, tuple(profiles), tuple(host))
 
 
-def _host(artifact: "Artifact", plan: Plan) -> Iterator[HostProfile]:
-    """What the plan does besides launches."""
+def host_profile(artifact: "Artifact", step: Copy | HostCall) -> HostProfile:
+    """A step that launches nothing."""
     target = artifact.target
-    for step in plan.steps:
-        if isinstance(step, HostCall):
-            part = artifact.host[step.part]
-            yield HostProfile(part.nodes, part.cycles(target))
-        elif isinstance(step, Copy):
-            nbytes = max(artifact.tensors[step.source].nbytes, artifact.tensors[step.to].nbytes)
-            yield HostProfile((), target.host_latency + nbytes / target.host_bytes, nbytes)
+    if isinstance(step, HostCall):
+        part = artifact.host[step.part]
+        return HostProfile(part.nodes, part.cycles(target))
+    source, to = artifact.tensors[step.source], artifact.tensors[step.to]
+    nbytes = max(source.nbytes, to.nbytes)
+    if source.is_host and to.is_host:
+        return HostProfile((), 0.0)
+    if source.is_host or to.is_host:
+        return HostProfile((), target.host_latency + nbytes / target.host_bytes, nbytes)
+    return HostProfile((), target.fixed_load + target.fixed_store + 2 * source.nbytes / target.gm_port, source.nbytes)
 
 
 def _linked_cycles(artifact: "Artifact", segment: Segment, records: int) -> list[float]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from .encoding import Program
 from .linker import link
-from .plan import Launch, Plan, TensorRef
+from .plan import Plan
+from .steps import Launch, TensorRef, runs_of
 
 if TYPE_CHECKING:
     from .artifact import Artifact
@@ -40,7 +41,7 @@ def segments(artifact: "Artifact", plan: Plan, base: int) -> list[Segment]:
     if not plan.linked:
         return [_alone(artifact, launch, number, base) for number, launch in enumerate(launches)]
     made: list[Segment] = []
-    for numbers in (part for part in plan.parts if isinstance(part, range)):
+    for numbers in runs_of(plan.steps):
         some = launches[numbers.start : numbers.stop]
         linked = link(some, artifact.kernels, artifact.tensors, base, artifact.target, cores)
         made.append(Segment(linked.program, (), linked.nodes, linked.starts, numbers.start))

@@ -18,6 +18,7 @@
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
 | `host.py` | what stays on the CPU, and the transfers |
+| `flow.py` | branches and loops that values decide |
 | `syntax.py`, `properties.py`, `emit.py` | how an op reads, its properties in Python, how one decomposes |
 """
 
@@ -32,6 +33,7 @@ from . import (
     conv,
     conv_transpose,
     elementwise,
+    flow,
     gather,
     host,
     norm,
@@ -79,6 +81,7 @@ Graph = Dialect(
         *(constants.ConstantOp, constants.WeightOp),
         *(structure.KernelOp, structure.YieldOp, structure.LaunchOp),
         *(host.HostOp, host.UploadOp, host.DownloadOp),
+        *(flow.IfOp, flow.LoopOp),
     ],
     [host.HostValueType],
 )

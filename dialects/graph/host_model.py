@@ -60,11 +60,12 @@ def captured(node: onnx.NodeProto) -> list[str]:
     found: dict[str, None] = {}
     for attribute in node.attribute:
         for graph in graphs_of(attribute):
-            found.update(dict.fromkeys(_free(graph)))
+            found.update(dict.fromkeys(free_names(graph)))
     return list(found)
 
 
-def _free(graph: onnx.GraphProto) -> Iterator[str]:
+def free_names(graph: onnx.GraphProto) -> Iterator[str]:
+    """Names that a graph takes from around it."""
     own = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         yield from (name for name in (*node.input, *captured(node)) if name and name not in own)

@@ -8,7 +8,7 @@ from ocr import demo
 from onnx_models import bert_layer, mlp, small_cnn
 
 from stepwell.driver.agreement import COSINE, agree, agree_all, onnxruntime_run
-from stepwell.runtime.plan import Launch
+from stepwell.runtime.steps import Launch
 
 
 @pytest.mark.parametrize(("name", "target"), FITS)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from acceptance.graph_flow import branches, loops
 from acceptance.graph_layers import (
     FLOAT,
     HALF,
@@ -371,7 +372,7 @@ FUNCTIONS: Mapping[str, tuple[str, dict[str, tuple[float, ...]]]] = {
     "Shrink": ("", {"lambd": (0.25, 1.0), "bias": (0.5, 0.0)}),
     "ThresholdedRelu": ("", {"alpha": (0.5, 1.0)}),
 }
-DRAWS: Mapping[str, GraphDraw] = {
+PLAIN: Mapping[str, GraphDraw] = {
     **{name: unary(name, domain, **attributes) for name, (domain, attributes) in FUNCTIONS.items()},
     **{name: binary(name, *FLOATS, "int32", "int64", "int8", "uint8") for name in ("Add", "Sub", "Mul")},
     "Div": binary("Div", *FLOATS, "int32", "int64", divides=True),
@@ -401,3 +402,4 @@ DRAWS: Mapping[str, GraphDraw] = {
                      "SkipSimplifiedLayerNormalization")
     },
 }  # fmt: skip
+DRAWS: Mapping[str, GraphDraw] = {**PLAIN, "If": branches(PLAIN), "Loop": loops(PLAIN)}

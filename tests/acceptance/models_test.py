@@ -31,7 +31,7 @@ from chips import core_counts
 from stepwell.driver.agreement import COSINE, agree, agree_all, onnxruntime_run
 from stepwell.driver.check import check_artifact
 from stepwell.frontend.onnx import ImportProblems, import_onnx
-from stepwell.runtime.plan import Launch
+from stepwell.runtime.steps import Launch
 
 TARGETS = ("edge", "tiny", "server", "train")
 SMALL = ("vad-static", "eeg-seizure")

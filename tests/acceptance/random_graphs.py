@@ -78,6 +78,10 @@ class Graph:
     inputs: dict[str, Array] = field(default_factory=dict[str, Array])
     made: set[str] = field(default_factory=set[str])
     """Results of nodes."""
+    prefix: str = ""
+    """Of the names, in a graph that a node holds."""
+    parts: int = 0
+    """Graphs that were drawn for nodes."""
 
     # operands ---------------------------------------------------------------------------------------------------------
     def maybe(self, share: float = 0.5) -> bool:
@@ -116,7 +120,7 @@ class Graph:
     def fresh(self, array: Array) -> Value:
         """A new input or constant."""
         array = np.asarray(array)
-        name = f"x{len(self.inputs) + len(self.constants)}"
+        name = f"{self.prefix}x{len(self.inputs) + len(self.constants)}"
         (self.inputs if self.maybe(0.7) else self.constants)[name] = array
         value = Value(name, array)
         self.values.append(value)
@@ -173,15 +177,22 @@ class Graph:
         number, known = len(self.nodes), dict[str, Array]()
         names: list[str] = []
         for place, operand in enumerate(operands):
+            name = f"{self.prefix}c{number}_{place}"
             if isinstance(operand, np.ndarray):
-                known[f"c{number}_{place}"] = operand
-            names.append(
-                "" if operand is None else operand.name if isinstance(operand, Value) else f"c{number}_{place}"
-            )
+                known[name] = operand
+            names.append("" if operand is None else operand.name if isinstance(operand, Value) else name)
         given = {operand.name: operand for operand in operands if isinstance(operand, Value)}
+        return self.add(operator, names, results, given, known, domain=domain, **attributes)
+
+    def add(
+        self, operator: str, names: Sequence[str], results: int, given: Mapping[str, Value], known: Mapping[str, Array],
+        **attributes: Any,
+    ) -> list[Value]:  # fmt: skip
+        """A node by the names of its inputs; `given` and `known`: all values that it sees, and new constants."""
+        number = len(self.nodes)
         attributes = {name: value for name, value in attributes.items() if value is not None}
-        outputs = [f"v{number}_{i}" for i in range(results)]
-        proto = helper.make_node(operator, names, outputs, f"n{number}", domain=domain, **attributes)
+        outputs = [f"{self.prefix}v{number}_{i}" for i in range(results)]
+        proto = helper.make_node(operator, names, outputs, f"{self.prefix}n{number}", **attributes)
         if operator in NEEDS_FINITE and not all(_finite(value.array) for value in given.values()):
             return []
         run = self._run(proto, given, known)
@@ -189,11 +200,15 @@ class Graph:
         if run is None or errors is None:
             return []
         self.nodes.append(proto)
-        self.constants |= known
+        self.constants.update(known)
         found = [Value(*entry) for entry in zip(outputs, run[1], errors, strict=True)]
         self.made |= set(outputs)
         self.values += found
         return found
+
+    def names_used(self) -> set[str]:
+        """What the nodes take, those of graphs in them among them."""
+        return {name for node in self.nodes for name in reads(node)}
 
     def _run(
         self, proto: onnx.NodeProto, given: Mapping[str, Value], known: Mapping[str, Array]
@@ -240,6 +255,13 @@ class Graph:
         return model_of(self.nodes, self.inputs, self.constants, found, self.opset)
 
 
+def reads(node: onnx.NodeProto) -> set[str]:
+    """What a node takes, and what graphs in it may take from around it."""
+    graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    inner = {name for graph in graphs for each in graph.node for name in reads(each)}
+    return {*node.input, *inner, *(info.name for graph in graphs for info in graph.output)}
+
+
 def _broadcast(one: Sequence[int], other: Sequence[int]) -> bool:
     try:
         return int(np.prod(np.broadcast_shapes(tuple(one), tuple(other)), dtype=int)) <= MOST_ELEMENTS
@@ -276,7 +298,7 @@ def model_of(
     outputs: Mapping[str, Array | None], opset: int,
 ) -> onnx.ModelProto:  # fmt: skip
     """A model; outputs without an array have no type."""
-    used = {name for node in nodes for name in node.input}
+    used = {name for node in nodes for name in reads(node)}
 
     def info(name: str, array: Array | None) -> onnx.ValueInfoProto:
         if array is None:

@@ -8,7 +8,6 @@ import onnx
 import onnxruntime
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
 from onnx_models import text_model
 from xdsl.dialects.builtin import ModuleOp
 
@@ -20,7 +19,7 @@ from stepwell.frontend.problems import ImportProblems
 from stepwell.runtime.artifact import Artifact, ArtifactError, load
 from stepwell.runtime.border import InputError
 from stepwell.runtime.cpu import HostType
-from stepwell.runtime.plan import Copy, HostCall, Launch
+from stepwell.runtime.steps import Copy, HostCall, Launch
 from stepwell.runtime.stream import StreamError
 
 pytestmark = pytest.mark.xdist_group("device")
@@ -168,38 +167,17 @@ def test_a_host_type_reads_back(text: str) -> None:
 
 
 # control flow ---------------------------------------------------------------------------------------------------------
-def test_a_branch_that_data_decide_sees_the_values_around_it() -> None:
-    def branch(name: str, operator: str) -> onnx.GraphProto:
-        node = helper.make_node(operator, ["r", "w"], ["out"])
-        return helper.make_graph([node], name, [], [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)])
-
-    choice = helper.make_node(
-        "If", ["c"], ["y"], "choice", then_branch=branch("t", "Add"), else_branch=branch("e", "Mul")
-    )
-    model = text_model(
-        "r = Relu(x) y = Identity(r)", "float[2,3] x, bool c", "float[2,3] y", w=np.full(3, 3, np.float32)
-    )
-    model.graph.node[1].CopyFrom(choice)
-    for value in (True, False):
-        artifact = agree(model, {"x": X, "c": np.array(value)})
-    assert on_cpu(artifact) == [["choice"]]
-
-
 def test_names_inside_the_graphs_of_joined_parts_do_not_meet() -> None:
     """Two nodes with equal names inside, which joining might give to values around them as well."""
 
-    def body(taken: str) -> onnx.GraphProto:
-        nodes = [helper.make_node("Add", [taken, taken], ["v0"]), helper.make_node("Add", ["v0", taken], ["out"])]
-        return helper.make_graph(nodes, "g", [], [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)])
+    def grown(taken: str, result: str) -> str:
+        return f"""{result} = Loop (n, true) <body = g (int64 i, bool c) => (bool d, float[2,3] out) {{
+            d = Identity(c) v0 = Add({taken}, {taken}) out = Add(v0, {taken}) }}>"""
 
-    def choice(taken: str, result: str) -> onnx.NodeProto:
-        return helper.make_node("If", ["c"], [result], result, then_branch=body(taken), else_branch=body(taken))
-
-    model = text_model("r = Relu(x) y = Identity(r)", "float[2,3] x, bool c", "float[2,3] y")
-    del model.graph.node[1]
-    model.graph.node.extend([choice("r", "v1"), choice("v1", "y")])
-    artifact = agree(model, {"x": X, "c": np.array(True)})
-    assert on_cpu(artifact) == [["v1", "y"]]
+    text = f"r = Relu(x) {grown('r', 'v1')} w = ReduceSum<keepdims = 0>(v1, axes) {grown('w', 'y')}"
+    model = text_model(text, "float[2,3] x, int64 n", "float[k,2,3] y", axes=np.array([0]), true=np.array(True))
+    artifact = agree(model, {"x": X, "n": np.array(2)})
+    assert on_cpu(artifact) == [["Loop_1", "ReduceSum_2", "Loop_3"]]
 
 
 # kernels that do not fit ----------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from stepwell.frontend.cut import Border, Wiring, count_nodes, free_names, read_by
+from stepwell.dialects.graph.host_model import free_names
+from stepwell.frontend.cut import Border, Wiring, count_nodes, read_by
 from stepwell.frontend.hoist import flattened
 
 INFO = helper.make_tensor_value_info
@@ -47,7 +48,7 @@ def nested() -> onnx.ModelProto:
 def test_a_node_reads_what_its_graphs_take_from_around_them() -> None:
     outer = nested().graph.node[2]
     assert set(read_by(outer)) == {"first", "second", "u", "x"}  # its own b and scale are not around it
-    assert free_names(nested().graph) == []
+    assert list(free_names(nested().graph)) == []
     assert count_nodes(nested().graph.node) == 17
 
 

@@ -598,4 +598,23 @@ builtin.module {
     func.return
   }
   // CHECK: graph.launch @kernel(%0) : (tensor<4xf32>) -> tensor<4xf32>
+
+  func.func @body(%0: tensor<i32>, %1: tensor<i1>, %2: tensor<4xf32>, %3: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+    func.return %1, %2 : tensor<i1>, tensor<4xf32>
+  }
+  func.func @flow(%0: tensor<i32>, %1: tensor<i1>, %2: tensor<4xf32>) {
+    %3 = graph.loop %0, %1, %2, %2 {body = @body, states = 1, counted = true, tested = true} : (tensor<i32>, tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %4 = graph.if %1, %3 {then = @same, otherwise = @one, split = 1} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+    func.return
+  }
+  // CHECK: graph.loop %0, %1, %2, %2 {body = @body, states = 1, counted = true, tested = true} : (tensor<i32>, tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: graph.if %1, %3 {then = @same, otherwise = @one, split = 1} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+
+  func.func @same(%0: tensor<4xf32>) -> tensor<4xf32> {
+    func.return %0 : tensor<4xf32>
+  }
+  func.func @one() -> tensor<4xf32> {
+    %0 = graph.constant dense<1.000000e+00> : tensor<4xf32>
+    func.return %0 : tensor<4xf32>
+  }
 }

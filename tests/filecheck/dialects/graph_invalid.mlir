@@ -136,6 +136,52 @@ builtin.module {
 
 // -----
 
+// CHECK: graph.if: the condition is one value of i1 (found tensor<f32>)
+func.func @main(%c: tensor<f32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.if %c, %x, %x {then = @f, otherwise = @f, split = 1} : (tensor<f32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: graph.if: its functions are in the module (found no @f)
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.if %c, %x, %x {then = @f, otherwise = @f, split = 1} : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: graph.if: operands for @f: are tensor<3xf32> (found tensor<4xf32>)
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.if %c, %x, %x {then = @f, otherwise = @f, split = 1} : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
+  func.return %x : tensor<3xf32>
+}
+
+// -----
+
+// CHECK: graph.if: split: counts operands (found 7 of 3)
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.if %c, %x, %x {then = @f, otherwise = @f, split = 7} : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: graph.loop: what @f gives: are tensor<i1>, tensor<4xf32> (found tensor<4xf32>)
+func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.loop %n, %x {body = @f, states = 1, counted = true, tested = false} : (tensor<i32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+func.func @f(%i: tensor<i32>, %c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+
+// -----
+
 // CHECK: w is a tensor<5x16xui8> (found tensor<5x32xui8>)
 builtin.module {
   func.func @main(%0: tensor<2x32xf16>, %1: tensor<5x32xui8>, %2: tensor<5x2xf16>) {

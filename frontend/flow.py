@@ -1,0 +1,281 @@
+"""If, Loop and Scan that values decide, or that are too long to be written out: their graphs become functions of the
+module (`dialects/graph/flow.py`)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import onnx
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from ..dialects.graph.arithmetic import SubOp
+from ..dialects.graph.constants import ELEMENTS
+from ..dialects.graph.flow import IfOp, LoopOp
+from ..dialects.graph.gather import GatherOp
+from ..dialects.graph.host import HostValueType, host_type, is_host
+from ..dialects.graph.host_model import free_names
+from ..dialects.graph.op import InferError, element, i1, i32, shape
+from ..dialects.graph.views import ReshapeOp, SliceOp, TransposeOp
+from ..runtime.cpu import HostError, HostType
+from .builder import Cache, GraphBuilder
+from .hosting import Hosting
+from .node import INT32, Node, Value
+from .unroll import Growth, Results, scanned_by
+
+
+class Scope(Protocol):
+    """What an import offers: values by name, and running a graph with its inputs and other values for names."""
+
+    @property
+    def builder(self) -> GraphBuilder: ...
+
+    @property
+    def hosting(self) -> Hosting | None: ...
+
+    @property
+    def tags(self) -> dict[SSAValue, "np.dtype[Any]"]: ...
+
+    def value(self, name: str, user: str) -> Value | None:
+        """The value of a name around the node."""
+        ...
+
+    def inside(
+        self, node: Node, graph: onnx.GraphProto, inputs: Sequence[Value], taken: Mapping[str, Value]
+    ) -> Sequence[Value | None]:
+        """The outputs of a graph that a node holds; None after a problem."""
+        ...
+
+
+class Function:
+    """A function of the module in the making, for a graph that a node holds. It takes what its own inputs are, then
+    what the graph uses of the values around it (`taken`)."""
+
+    def __init__(self, node: Node, scope: Scope, graph: onnx.GraphProto, inputs: Sequence[Attribute]) -> None:
+        self.graph = graph
+        self.taken: list[SSAValue] = []
+        self._node, self._scope = node, scope
+        self._block, self._cache = Block(arg_types=inputs), Cache()
+        self._arguments: dict[SSAValue, SSAValue] = {}
+        values = {name: scope.value(name, node.name) for name in dict.fromkeys(free_names(graph))}
+        self._around = {name: self.take(value) for name, value in values.items() if isinstance(value, SSAValue)}
+
+    @property
+    def arguments(self) -> Sequence[SSAValue]:
+        """Its own inputs and what it takes, so far."""
+        return self._block.args
+
+    def take(self, value: SSAValue) -> SSAValue:
+        """A value around the node, inside."""
+        if value not in self._arguments:
+            self.taken.append(value)
+            self._arguments[value] = argument = self._block.insert_arg(value.type, len(self._block.args))
+            self._tag(argument, value)
+        return self._arguments[value]
+
+    def like(self, arguments: Sequence[SSAValue], values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Arguments that stand for values of the model's types."""
+        for argument, value in zip(arguments, values, strict=True):
+            self._tag(argument, value)
+        return arguments
+
+    def run(self, inputs: Sequence[Value]) -> list[Value] | None:
+        """The ops of the graph; its outputs, or None after a problem."""
+        with self.open():
+            outputs = self._scope.inside(self._node, self.graph, inputs, self._around)
+        known = [value for value in outputs if value is not None]
+        return known if len(known) == len(outputs) else None
+
+    def open(self) -> Any:
+        """What is built inside `with` belongs to the function."""
+        return self._scope.builder.inside(self._block, self._cache)
+
+    def close(self, stem: str, results: Sequence[SSAValue]) -> str:
+        """Ends it; its name."""
+        builder = self._scope.builder
+        self._block.add_op(ReturnOp(*results))
+        name = f"{stem}{len(builder.functions)}"
+        signature = [argument.type for argument in self._block.args], [value.type for value in results]
+        builder.functions.append(FuncOp(name, signature, Region(self._block)))
+        return name
+
+    def _tag(self, argument: SSAValue, value: SSAValue) -> None:
+        if value in self._scope.tags:
+            self._scope.tags[argument] = self._scope.tags[value]
+
+
+# If -------------------------------------------------------------------------------------------------------------------
+
+
+def branch(node: Node, scope: Scope) -> Results:
+    """An If whose condition is computed."""
+    condition = node.operand(0)
+    if element(condition) != i1 or any(size != 1 for size in shape(condition)):
+        raise InferError(f"the condition of If is one truth value (found {condition.type})")
+    both = [Function(node, scope, node.attributes[name], []) for name in ("then_branch", "else_branch")]
+    outputs = [found for function in both if (found := function.run([])) is not None]
+    if len(outputs) < len(both):
+        return [None] * len(node.proto.output)
+    held = [_differ(*pair) for pair in zip(*outputs, strict=True)]
+    results = [_returned(node, scope, *each, held) for each in zip(both, outputs, strict=True)]
+    types = [
+        HostValueType.of(_common(host_type(a), host_type(b))) if is_host(a) else a.type
+        for a, b in zip(*results, strict=True)
+    ]
+    then, other = ((f.close("branch", found), f.taken) for f, found in zip(both, results, strict=True))
+    made: list[SSAValue] = list(scope.builder.insert(IfOp.of(condition, then, other, types)).results)
+    for value, inner in zip(made, outputs[0], strict=True):
+        if isinstance(inner, SSAValue) and inner in scope.tags:
+            scope.tags[value] = scope.tags[inner]
+    return made
+
+
+def _differ(one: Value, other: Value) -> bool:
+    """Whether two results have no common tensor type, so that only the CPU can hold them."""
+
+    def kind(value: Value) -> object:
+        if isinstance(value, SSAValue):
+            return None if is_host(value) else (element(value), shape(value))
+        found = i32 if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else None
+        return (found or ELEMENTS.get(value.dtype), value.shape)
+
+    a, b = kind(one), kind(other)
+    return a is None or a != b
+
+
+def _returned(
+    node: Node, scope: Scope, function: Function, outputs: Sequence[Value], held: Sequence[bool]
+) -> list[SSAValue]:
+    """The results of a branch: tensors, or values of the CPU where they are to be held there."""
+    found = list[SSAValue]()
+    with function.open():
+        for info, value, on_cpu in zip(function.graph.output, outputs, held, strict=True):
+            if not on_cpu:
+                found.append(node.materialize(value))
+                continue
+            if scope.hosting is None:
+                raise InferError("both branches of If give tensors of one type (found others)")
+            try:
+                if isinstance(value, SSAValue):
+                    found.append(scope.hosting.on_host(value, info.name))
+                else:
+                    found.append(scope.hosting.constant(value, node.name, "a result of a branch"))
+            except HostError as error:
+                raise InferError(f"results of branches can be held by the CPU (found {error})") from None
+    return found
+
+
+def _common(one: HostType, other: HostType) -> HostType:
+    if one.kind != other.kind:
+        raise InferError(f"both branches of If give one type (found {one.kind} and {other.kind})")
+    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
+        return HostType(one.kind)
+    return HostType(one.kind, tuple(a if a == b else -1 for a, b in zip(one.shape, other.shape, strict=True)))
+
+
+# Loop and Scan --------------------------------------------------------------------------------------------------------
+
+
+def loop(node: Node, scope: Scope) -> Results:
+    """A Loop whose number of steps is computed, or large. Results that grow need that it is known."""
+    graph, count, condition = node.attributes["body"], _single(node, 0), _single(node, 1)
+    first = [node.operand(index) for index in range(2, len(node.inputs))]
+    repeated = Repeated(node, scope, graph, first)
+    step, going, *states = repeated.inputs
+    found = repeated.function.run([step, going, *states])
+    if found is None:
+        return [None] * len(node.proto.output)
+    tested, *outputs = found
+    grown = len(outputs) - len(first)
+    always = (isinstance(tested, np.ndarray) and bool(tested.reshape(-1)[0])) or tested is going
+    endless = count is None or (isinstance(count, np.ndarray) and int(count.reshape(-1)[0]) > INT32.max)
+    certain = always and not isinstance(count, SSAValue) and not isinstance(condition, SSAValue) and not endless
+    steps = int(count.reshape(-1)[0]) if isinstance(count, np.ndarray) and certain else 0
+    if grown and steps < 1:
+        raise InferError(f"a loop that data end has states alone (found {grown} results that grow)")
+    most, first_test = (None if v is None else node.materialize(v) for v in (None if endless else count, condition))
+    return repeated.end(most, first_test, tested, outputs, [Growth(0, False)] * grown, steps)
+
+
+def scan(node: Node, scope: Scope) -> Results:
+    """A Scan of any length."""
+    plan = scanned_by(node)
+    repeated = Repeated(node, scope, node.attributes["body"], [node.materialize(value) for value in plan.states])
+    _, going, *states = repeated.inputs
+    sequences = [repeated.function.take(node.materialize(each.value)) for each in plan.sequences]
+    with repeated.function.open():
+        slices = [
+            node.emit(GatherOp, value, repeated.place(each.backward, plan.steps), axis=each.axis)
+            for value, each in zip(sequences, plan.sequences, strict=True)
+        ]
+    outputs = repeated.function.run([*states, *slices])
+    if outputs is None:
+        return [None] * len(node.proto.output)
+    count = node.materialize(np.array(plan.steps, np.int32))
+    return repeated.end(count, None, going, outputs, plan.results, plan.steps)
+
+
+class Repeated:
+    """A loop in the making: its function takes the number of the step, whether it goes on, and the states."""
+
+    def __init__(self, node: Node, scope: Scope, graph: onnx.GraphProto, first: Sequence[SSAValue]) -> None:
+        self._node, self._scope, self._first = node, scope, list(first)
+        types = [TensorType(i32, []), TensorType(i1, []), *(value.type for value in first)]
+        self.function = Function(node, scope, graph, types)
+        self.inputs = list(self.function.arguments[: len(types)])
+        self.function.like(self.inputs[2:], first)
+
+    def place(self, backward: bool, steps: int) -> SSAValue:
+        """The number of the step, counted from the last one if it goes backward."""
+        if not backward:
+            return self.inputs[0]
+        last = self._node.materialize(np.array(steps - 1, np.int32))
+        return self._node.emit(SubOp, last, self.inputs[0], element=i32)
+
+    def end(
+        self, count: SSAValue | None, condition: SSAValue | None, tested: Value, outputs: Sequence[Value],
+        growths: Sequence[Growth], steps: int,
+    ) -> list[SSAValue]:  # fmt: skip
+        """Ends the function: whether it goes on, the next states, and rows of results that grow. The loop's results."""
+        node, scope, function, states = self._node, self._scope, self.function, len(self._first)
+        with function.open():
+            following = [node.materialize(value) for value in outputs]
+            going = node.materialize(tested)
+            if going.type != TensorType(i1, []):
+                going = node.emit(ReshapeOp, going, shape=[])
+        wanted, found = ([str(v.type) for v in values] for values in (self._first, following[:states]))
+        if wanted != found:
+            rule = "the states of a loop keep their types"
+            raise InferError(f"{rule} (found {', '.join(found)}, at first {', '.join(wanted)})")
+        if any(is_host(value) for value in following[states:]):
+            raise InferError("results of a loop that grow are tensors of the device (found one of the CPU)")
+        grown = [TensorType(element(value), [steps, *shape(value)]) for value in following[states:]]
+        name = function.close("body", [going, *following])
+        op = scope.builder.insert(LoopOp.of(name, count, condition, self._first, function.taken, grown))
+        for value, inner in zip(op.results, following, strict=True):
+            if inner in scope.tags:
+                scope.tags[value] = scope.tags[inner]
+        whole = [self._stacked(v, growth) for v, growth in zip(op.results[states:], growths, strict=True)]
+        return [*op.results[:states], *whole]
+
+    def _stacked(self, value: SSAValue, growth: Growth) -> SSAValue:
+        """A result with its rows in order, along its axis."""
+        size, rank = shape(value), len(shape(value))
+        if growth.backward:
+            starts, steps = [size[0] - 1] + [0] * (rank - 1), [-1] + [1] * (rank - 1)
+            value = self._node.emit(SliceOp, value, starts=starts, sizes=list(size), steps=steps)
+        if axis := growth.axis % rank:
+            order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+            value = self._node.emit(TransposeOp, value, perm=order)
+        return value
+
+
+def _single(node: Node, index: int) -> Value | None:
+    """The count or the condition of a Loop; None if there is none."""
+    value = node.optional(index)
+    if value is None or isinstance(value, np.ndarray):
+        return None if value is None else value.reshape(())
+    if any(size != 1 for size in shape(value)):
+        raise InferError(f"the count and the condition of Loop are single values (found {value.type})")
+    return value

@@ -1,0 +1,86 @@
+"""The results of a model: what stands before the return of `@main`."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from xdsl.ir import Block, SSAValue
+
+from ..dialects.graph.constants import ELEMENTS as CONSTANTS
+from ..dialects.graph.constants import NUMPY, constant
+from ..dialects.graph.elementwise import CastOp
+from ..dialects.graph.host import is_host
+from ..dialects.graph.op import BORDER, element, i32
+from ..runtime.border import too_wide
+from ..runtime.problem import Kind, Problem
+from .builder import GraphBuilder
+from .float8 import DTYPES as FLOATS8
+from .hosting import Hosting, element_types
+from .inputs import ELEMENTS
+from .node import Value
+
+RULE, CONVERT = "outputs hold f32, f16, bf16, integers or truth values", "convert the model"
+
+
+class Outputs:
+    """Adds the results one by one. `tags`: the types of the model that the device holds as others."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        builder: GraphBuilder,
+        hosting: Hosting | None,
+        tags: Mapping[SSAValue, "np.dtype[np.generic]"],
+    ) -> None:
+        self._model = model
+        self._builder = builder
+        self._hosting = hosting
+        self._tags = tags
+        self._types: Mapping[str, int] | None = None
+
+    def add(self, info: onnx.ValueInfoProto, value: Value) -> Problem | None:
+        """A result, unless it is of a type that none is of; integers of the border get theirs here."""
+        if isinstance(value, SSAValue) and self._tags.get(value) in FLOATS8:
+            return _of_no_type(info.name, self._tags[value])
+        with self._builder.at(info.name):
+            held = self._held(info.name, value)
+            if held is None:
+                if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
+                    return _of_no_type(info.name, value.dtype)
+                held = self._at_border(value, self._declared(info))
+            self._builder.output(info.name, held)
+        return None
+
+    def _declared(self, info: onnx.ValueInfoProto) -> int:
+        """The element type of an output, inferred if the file does not state it."""
+        if info.type.tensor_type.elem_type:
+            return info.type.tensor_type.elem_type
+        if self._types is None:
+            self._types = element_types(self._model)
+        return self._types.get(info.name, 0)
+
+    def _held(self, name: str, value: Value) -> SSAValue | None:
+        """An output that only the CPU holds; each has a value of its own."""
+        if self._hosting is None:
+            return None
+        if isinstance(value, SSAValue):
+            if not is_host(value):
+                return None
+            used = isinstance(value.owner, Block) or any(value is other for other in self._builder.outputs)
+            return self._hosting.copy(value, name, "the model returns it") if used else value
+        if value.dtype in CONSTANTS and too_wide(value, name) is None:
+            return None
+        return self._hosting.constant(value, name, "the device has no such constant")
+
+    def _at_border(self, value: Value, declared: int) -> SSAValue:
+        if not isinstance(value, SSAValue):
+            if value.size == 0 and declared in ELEMENTS:
+                value = value.astype(NUMPY[ELEMENTS[declared]])
+            return self._builder.insert(constant(value, self._builder.weights)).results[0]
+        if ELEMENTS.get(declared) in BORDER and element(value) == i32:
+            return self._builder(CastOp, value, element=ELEMENTS[declared])
+        return value
+
+
+def _of_no_type(name: str, dtype: "np.dtype[np.generic]") -> Problem:
+    return Problem(f"{name}: {RULE} (found {dtype}); {CONVERT}", Kind.DTYPE)
