@@ -25,6 +25,8 @@ from .node import AI_ONNX, Node, Value
 
 LEAST = 1 << 16
 """Elements of a weight that stays packed, at least."""
+MAKERS = ((AI_ONNX, "DequantizeLinear"), ("com.microsoft", "DequantizeLinear"), (AI_ONNX, "Transpose"))
+"""Operators whose known results are noted."""
 KINDS: Mapping[str, str] = {"int4": "i4", "uint4": "u4", "int8": "i8", "uint8": "u8"}
 
 
@@ -86,7 +88,7 @@ class Quantised:
 
 def remember(node: Node, outputs: Sequence[Value | None]) -> None:
     """Notes what a known result of DequantizeLinear, or of a Transpose of one, was made of."""
-    if node.domain != AI_ONNX or node.operator not in ("DequantizeLinear", "Transpose") or not node.inputs:
+    if (node.domain, node.operator) not in MAKERS or not node.inputs:
         return
     (result, *_), (x, *_) = outputs, node.inputs
     if isinstance(result, SSAValue) or isinstance(x, SSAValue) or result is None or x is None or x.ndim != 2:

@@ -72,7 +72,7 @@ def nbits(
 
 def dequantised(
     operator: str, m: int, n: int, k: int, weight: Any, axis: int | None, block: int = 0, zero: bool = True,
-    transposes: bool = False, scale: Any = np.float32, **attributes: Any,
+    transposes: bool = False, scale: Any = np.float32, domain: str = "", **attributes: Any,
 ) -> onnx.ModelProto:  # fmt: skip
     """A DequantizeLinear of a constant, and a MatMul or Gemm of it; `axis` None: one scale."""
     rng = np.random.default_rng(n + k)
@@ -86,7 +86,8 @@ def dequantised(
     if zero:
         known["z"] = rng.integers(low, high, parameters).astype(weight)
     given: dict[str, Any] = {} if axis is None else {"axis": axis, **({"block_size": block} if block else {})}
-    nodes = [helper.make_node("DequantizeLinear", ["q", "s", "z"][: 2 + zero], ["w"], "weights", **given)]
+    names = ["q", "s", "z"][: 2 + zero]
+    nodes = [helper.make_node("DequantizeLinear", names, ["w"], "weights", domain=domain, **given)]
     if transposes:
         nodes.append(helper.make_node("Transpose", ["w"], ["wt"], "turn", perm=[1, 0]))
     operands = ["x", "wt" if transposes else "w"]
@@ -146,6 +147,7 @@ FORMS = [
     dequantised("MatMul", 1, 300, 250, np.int8, 1, zero=False),
     dequantised("MatMul", 1, 300, 250, np.uint8, 0, 128),
     dequantised("MatMul", 2, 300, 250, ml_dtypes.int4, 1, 64, transposes=True),
+    dequantised("MatMul", 2, 300, 250, np.uint8, 1, domain="com.microsoft"),
     dequantised("Gemm", 4, 300, 250, ml_dtypes.uint4, 0, 16),
     dequantised("Gemm", 4, 300, 250, ml_dtypes.int4, 1, 16, transB=1),
     dequantised("Gemm", 4, 300, 250, np.int8, 0, transB=1, scale=np.float16),
