@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..runtime.numerics import host
 from ..runtime.numerics.dtype import DType
-from ..runtime.numerics.function import FN
+from ..runtime.numerics.function import FN, RFN
 from .recurrence import Cell, Operand, Recurrence, Ref, Step
 
 Array = NDArray[Any]
@@ -21,7 +21,8 @@ def run_recurrence(nest: Recurrence, operands: Sequence[Array]) -> list[Array]:
     cell, size = nest.cell, (nest.batch, nest.hidden)
     gates, weight, *rest = operands
     starts, finals = len(nest.initial), cell.count("final")
-    y = np.empty((nest.time, len(nest.reverse), *size), weight.dtype)
+    kind = weight.dtype if cell.y.space == "row" else np.float32
+    y = np.empty((nest.time, len(nest.reverse), *size), kind)
     ends = [np.empty((len(nest.reverse), *size), np.float32) for _ in range(finals)]
     shape = (nest.time, nest.batch, len(nest.reverse), cell.gates, nest.hidden)
     inputs = np.ascontiguousarray(gates.reshape(shape).transpose(2, 0, 3, 1, 4))
@@ -45,6 +46,7 @@ def _registers(nest: Recurrence, kind: Any) -> dict[str, Array]:
     made = {
         space: np.zeros((nest.cell.count(space), *size), np.float32) for space in ("initial", "temp", "state", "final")
     }
+    made["scalar"] = np.zeros((nest.cell.count("scalar"), 1, 1), np.float32)
     return {**made, "row": np.zeros((nest.cell.count("row"), *size), kind)}
 
 
@@ -71,6 +73,7 @@ def _sequence(
 ) -> None:
     """One direction: fills y and `final`."""
     _run(nest.cell.start, registers)
+    _run(nest.cell.between, registers)
     for time in reversed(range(nest.time)) if reverse else range(nest.time):
         if lengths is not None:
             registers["mask"] = (time < lengths).reshape(1, -1, 1)
@@ -79,7 +82,8 @@ def _sequence(
             registers["product"] = product.reshape(nest.batch, phase.gates, nest.hidden).transpose(1, 0, 2)
             registers["input"] = inputs[time, phase.first : phase.first + phase.gates]
             _run(phase.steps, registers)
-        y[time] = registers["row"][nest.cell.y]
+        _run(nest.cell.between, registers)
+        y[time] = registers[nest.cell.y.space][nest.cell.y.index]
     _run(nest.cell.finish, registers)
 
 
@@ -87,10 +91,16 @@ def _run(steps: Sequence[Step], registers: Registers) -> None:
     for step in steps:
         place = step.out
         out = registers[place.space][place.index : place.index + step.width]
+        if step.reduction:
+            (operand,) = step.operands
+            out[...] = host.reduce(RFN[step.reduction.upper()], np.asarray(_read(operand, 1, registers)), (0, 1, 2))
+            continue
         host.elementwise(FN[step.fn.upper()], *(_read(x, step.width, registers) for x in step.operands), out=out)
 
 
 def _read(operand: Operand, width: int, registers: Registers) -> Array | float:
     if not isinstance(operand, Ref):
         return operand
-    return registers[operand.space][operand.index : operand.index + (1 if operand.space == "mask" else width)]
+    return registers[operand.space][
+        operand.index : operand.index + (1 if operand.space in ("mask", "scalar") else width)
+    ]

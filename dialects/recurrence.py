@@ -8,6 +8,9 @@ functions of the vector engine in f32. An RNN without options:
       temp 0 = add(product 0, input 0)           input: the gate's x·W + b of this time step
       row 0  = tanh(temp 0)                      rounded to the type of the weights
 
+A cell may have steps *between*, which run at the start and after each time step: first those that reduce a register to
+a scalar and compute with scalars, then others. So an LSTM rounds h to bytes by its range before it is multiplied.
+
 | space | what it holds | lives for |
 |---|---|---|
 | `product`, `input` | of each gate of the phase: h·R, and x·W + b | the phase |
@@ -15,17 +18,19 @@ functions of the vector engine in f32. An RNN without options:
 | `state` | f32 | the sequence |
 | `row` | of the weights' type | the sequence |
 | `vector` | f32 operands [hidden]: peepholes, a bias | everything |
+| `scalar` | one f32 number of each register that was reduced, and what is computed of them | the step |
 | `mask` | whether the sequence of a batch element goes on in this step | the step |
 | `initial`, `final` | f32: the operands that the sequence starts with, the results it ends with | its begin, its end |
 
-A step of width n works on n registers from each place on; numbers, `mask` and `vector` of one index are broadcast.
+A step of width n works on n registers from each place on; numbers, `mask`, `scalar` and `vector` of one index are
+broadcast.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Space = Literal["product", "input", "temp", "state", "row", "vector", "mask", "initial", "final"]
+Space = Literal["product", "input", "temp", "state", "row", "vector", "scalar", "mask", "initial", "final"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +46,18 @@ Operand = Ref | float
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """out = fn(operands), a function of `runtime.numerics.functions`, on `width` registers."""
+    """out = fn(operands), a function of `runtime.numerics.functions`, on `width` registers; or a reduction of all of a
+    register to a scalar, `reduce_max` or `reduce_min`."""
 
     fn: str
     out: Ref
     operands: tuple[Operand, ...]
     width: int = 1
+
+    @property
+    def reduction(self) -> str:
+        """`max` or `min`; nothing for a function."""
+        return self.fn.removeprefix("reduce_") if self.fn.startswith("reduce_") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +72,21 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One time step of any recurrent operator; `y` is the row that is written out."""
+    """One time step of any recurrent operator; `y`, a row or a state, is what is written out. What stands `between`
+    takes all sequences and units together."""
 
     phases: tuple[Phase, ...]
     start: tuple[Step, ...]
     finish: tuple[Step, ...]
-    y: int = 0
+    y: Ref = Ref("row")
+    between: tuple[Step, ...] = ()
 
     def steps(self) -> Iterator[Step]:
         """Every step."""
         yield from self.start
         for phase in self.phases:
             yield from phase.steps
+        yield from self.between
         yield from self.finish
 
     def count(self, space: Space) -> int:
@@ -170,7 +184,9 @@ def _refs(space: Space, count: int) -> list[Ref]:
 
 
 _MASK = Ref("mask")
-_ROW, _STATE = Ref("row"), Ref("state")
+_ROW, _STATE, _SCALE = Ref("row"), Ref("state"), Ref("scalar")
+LEAST_SCALE = 2.0**-126
+"""Of zeros alone: not 0, by which nothing can be divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +205,23 @@ class Options:
         return [Step("where", old, (_MASK, new, old))]
 
 
-def lstm(activations: Sequence[Activation], options: Options, *, peephole: bool = False, coupled: bool = False) -> Cell:
-    """Gates i, f, o, c̃; row 0 is h, state 0 is c. `vector`s are the peepholes of i, f and o; `coupled`: f = 1 − i."""
+def lstm(
+    activations: Sequence[Activation],
+    options: Options,
+    *,
+    peephole: bool = False,
+    coupled: bool = False,
+    rounded: bool = False,
+) -> Cell:
+    """Gates i, f, o, c̃; row 0 is h, state 0 is c. `vector`s are the peepholes of i, f and o; `coupled`: f = 1 − i.
+
+    `rounded`: state 1 is h, row 0 that as bytes less their zero point, with a range in which sequences that have ended
+    are 0; the weights are integers, whose scales, four more vectors, stand behind the peepholes.
+    """
     f, g, h = activations
     i, forget, o, new = _refs("temp", 4)
     spare, c = Ref("temp", 4), _STATE
-    steps = [Step("add", i, (Ref("product"), Ref("input")), 4)]
+    steps = _gates(i, Ref("vector", 3 * peephole) if rounded else None)
     if peephole:
         steps += [Step("affine", gate, (Ref("vector", n), c, gate)) for n, gate in enumerate((i, forget))]
         steps += [*options.clipped(i, 2), *f.steps(i, i, spare, 2), *options.clipped(new)]
@@ -208,13 +235,50 @@ def lstm(activations: Sequence[Activation], options: Options, *, peephole: bool 
     if peephole:
         steps += [Step("affine", o, (Ref("vector", 2), current, o)), *options.clipped(o), *f.steps(o, o, spare)]
     steps += h.steps(current, new, spare)
-    y = Ref("row", 1) if options.masked else _ROW
-    steps.append(Step("mul", y, (o, new)))
+    kept = Ref("state", 1) if rounded else _ROW
+    y = Ref("state", 2) if rounded else Ref("row", 1)
     if options.masked:
-        steps += [*options.kept(current, c), *options.kept(y, _ROW), Step("where", y, (_MASK, y, 0.0))]
-    start = (Step("copy", _ROW, (Ref("initial"),)), Step("copy", c, (Ref("initial", 1),)))
-    finish = (Step("copy", Ref("final"), (_ROW,)), Step("copy", Ref("final", 1), (c,)))
-    return Cell((Phase(0, 0, 4, tuple(steps)),), start, finish, y.index)
+        steps += [Step("mul", y, (o, new)), *options.kept(current, c), *options.kept(y, kept)]
+        steps.append(Step("where", y, (_MASK, y, 0.0)))
+    else:
+        y = kept
+        steps.append(Step("mul", y, (o, new)))
+    start = (Step("copy", kept, (Ref("initial"),)), Step("copy", c, (Ref("initial", 1),)))
+    if rounded and options.masked:
+        start = (*start, Step("copy", y, (kept,)))
+    finish = (Step("copy", Ref("final"), (kept,)), Step("copy", Ref("final", 1), (c,)))
+    between = _to_bytes(y, _ROW, Ref("temp")) if rounded else ()
+    return Cell((Phase(0, 0, 4, tuple(steps)),), start, finish, y, between)
+
+
+def _gates(out: Ref, scales: Ref | None) -> list[Step]:
+    """All that an activation takes but peepholes: of integers, their products times both scales."""
+    product, x = Ref("product"), Ref("input")
+    if scales is None:
+        return [Step("add", out, (product, x), 4)]
+    return [Step("mul", out, (product, scales), 4), Step("affine", out, (out, _SCALE, x), 4)]
+
+
+def _to_bytes(x: Ref, out: Ref, spare: Ref) -> tuple[Step, ...]:
+    """out = round(x ÷ s) + z within 0 and 255, less z, with the scale s and zero point z of the range of x and 0."""
+    zero, low = Ref("scalar", 1), Ref("scalar", 2)
+    return (
+        Step("reduce_max", _SCALE, (x,)),
+        Step("reduce_min", low, (x,)),
+        Step("max", _SCALE, (_SCALE, 0.0)),
+        Step("min", low, (low, 0.0)),
+        Step("sub", _SCALE, (_SCALE, low)),
+        Step("div", _SCALE, (_SCALE, 255.0)),
+        Step("max", _SCALE, (_SCALE, LEAST_SCALE)),
+        Step("neg", zero, (low,)),
+        Step("div", zero, (zero, _SCALE)),
+        Step("round", zero, (zero,)),
+        Step("div", spare, (x, _SCALE)),
+        Step("round", spare, (spare,)),
+        Step("add", spare, (spare, zero)),
+        Step("clip", spare, (spare, 0.0, 255.0)),
+        Step("sub", out, (spare, zero)),
+    )
 
 
 def gru(activations: Sequence[Activation], options: Options, *, reset_after: bool = False) -> Cell:
@@ -243,7 +307,7 @@ def gru(activations: Sequence[Activation], options: Options, *, reset_after: boo
         ]
         phases = [Phase(0, 0, 2, tuple(gates)), Phase(1, 2, 1, (*last, *_blended(update, new, rest, options)))]
     start = (Step("copy", _STATE, (Ref("initial"),)), Step("copy", _ROW, (_STATE,)))
-    return Cell(tuple(phases), start, (Step("copy", Ref("final"), (_STATE,)),), 2 if options.masked else 0)
+    return Cell(tuple(phases), start, (Step("copy", Ref("final"), (_STATE,)),), Ref("row", 2 if options.masked else 0))
 
 
 def _blended(z: Ref, new: Ref, rest: Ref, options: Options) -> tuple[Step, ...]:
@@ -269,4 +333,4 @@ def rnn(activations: Sequence[Activation], options: Options) -> Cell:
     if options.masked:
         steps += [*options.kept(y, _ROW), Step("where", y, (_MASK, y, 0.0))]
     start = (Step("copy", _ROW, (Ref("initial"),)),)
-    return Cell((Phase(0, 0, 1, tuple(steps)),), start, (Step("copy", Ref("final"), (_ROW,)),), y.index)
+    return Cell((Phase(0, 0, 1, tuple(steps)),), start, (Step("copy", Ref("final"), (_ROW,)),), y)

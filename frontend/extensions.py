@@ -11,6 +11,7 @@ from .empty import known_if_empty
 from .microsoft import FUSED
 from .microsoft_attention import ATTENTION
 from .microsoft_integers import INTEGERS
+from .microsoft_lstm import LSTM
 from .microsoft_weights import WEIGHTS
 from .node import Node, Value
 
@@ -122,7 +123,7 @@ _FORMS: Mapping[str, tuple[int, int, str]] = {
 }
 """Of each operator of com.microsoft the least and the largest number of inputs, and its attributes (!: required)."""
 
-_RULES: Mapping[str, Callable[[Node], Sequence[Value]]] = {**FUSED, **ATTENTION, **INTEGERS, **WEIGHTS}
+_RULES: Mapping[str, Callable[[Node], Sequence[Value]]] = {**FUSED, **ATTENTION, **INTEGERS, **LSTM, **WEIGHTS}
 
 
 def _extension(name: str) -> Extension:

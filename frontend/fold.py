@@ -31,23 +31,33 @@ RANDOM = frozenset(
 
 SIZED = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
 """Operators whose result has the size that a value says."""
+REPEATING = frozenset({"ConstantOfShape", "Expand"})
+"""Of these, whose result is one view of what is repeated: large ones are left to the device."""
 SMALL = 4096
 """Elements of which broadcasts and products are no larger than the square."""
 MOST_BYTES = 2**28
 """Of a value that is evaluated here, and"""
 MOST_GROWTH = 8
 """how often the bytes of what it is made of, if that is more."""
+MOST_REPEATED = 2**32
+"""Bytes of what is repeated on the device."""
 
 
 def fold(
     node: onnx.NodeProto, attributes: Attributes, inputs: Sequence[Array | None], opset: int
 ) -> Sequence[Array] | None:
-    """The outputs of a node, None if it cannot be evaluated. An absent input is None."""
+    """The outputs of a node, None if it cannot be evaluated, or only repeats values and is too large to be written out.
+
+    An absent input is None.
+    """
     if node.op_type in RANDOM or any(kind.type == onnx.AttributeProto.GRAPH for kind in node.attribute):
         return None
     own = node.domain in ("", "ai.onnx")
     if own and (sum(value.size for value in inputs if value is not None) > SMALL or node.op_type in SIZED):
-        _check_size(node, inputs, opset)
+        if node.op_type in REPEATING and not _is_small(node, inputs, opset, MOST_BYTES):
+            _check_size(node, inputs, opset, MOST_REPEATED)
+            return None
+        _check_size(node, inputs, opset, MOST_BYTES)
     rule = RULES.get(node.op_type) if own else None
     found = rule(attributes, inputs, opset) if rule and len(node.output) == 1 else None
     if found is not None:
@@ -69,9 +79,18 @@ def _canonical(array: Array) -> Array:
     return np.where(nan, np.array(np.nan, array.dtype), array)
 
 
-def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> None:
+def _is_small(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int, most: int) -> bool:
+    """Whether results pass the check."""
+    try:
+        _check_size(node, inputs, opset, most)
+    except SizeError:
+        return False
+    return True
+
+
+def _check_size(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int, least: int) -> None:
     """Raises `InferError` for a result that is not only large, but larger than what it is made of."""
-    most = max(MOST_BYTES, MOST_GROWTH * sum(value.nbytes for value in inputs if value is not None))
+    most = max(least, MOST_GROWTH * sum(value.nbytes for value in inputs if value is not None))
     for kind, dims in _result_types(node, inputs, opset):
         width = kind.itemsize if kind else 8
         dims = [max(size, 0) for size in dims]
@@ -216,8 +235,13 @@ def _reshape(attributes: Attributes, inputs: Sequence[Array | None], opset: int)
 
 def _constant_of_shape(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
     (size,) = _known(inputs)
-    value = to_array(attributes["value"], None) if "value" in attributes else np.zeros(1, np.float32)
+    value = repeated_value(attributes)
     return np.full(size.tolist(), value.reshape(-1)[0], value.dtype)
+
+
+def repeated_value(attributes: Attributes) -> Array:
+    """What ConstantOfShape repeats."""
+    return to_array(attributes["value"], None) if "value" in attributes else np.zeros(1, np.float32)
 
 
 def _unsqueeze(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:

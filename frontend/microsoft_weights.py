@@ -13,13 +13,12 @@ from ..dialects.graph.arithmetic import AddOp
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import InferError, ShapeError, element, f32, shape
 from ..dialects.graph.packed import LEAST_BLOCK
-from ..dialects.graph.quantize import DequantizeOp, DynamicScaleOp, QuantizeOp
-from ..dialects.graph.views import ReshapeOp, TransposeOp, normal_axis
+from ..dialects.graph.views import normal_axis
 from ..dialects.standin import in_order
 from ..runtime.numerics.packed import pack, row_bytes
 from .model_file import Array
-from .node import Node, Value, size_of
-from .operators import apply, apply_all
+from .node import Node, Value
+from .operators import apply
 from .packed import Packed, is_large, packed_product
 
 
@@ -158,37 +157,7 @@ def gather_block_quantized(node: Node) -> Sequence[Value]:
     return [apply(node, "Gather", known, node.given(1), axis=given.get("gather_axis", 0))]
 
 
-# recurrent ------------------------------------------------------------------------------------------------------------
-def dynamic_quantize_lstm(node: Node) -> Sequence[Value]:
-    """LSTM with bytes as W and R: x is rounded to bytes by its range, and so are W and R; states stay floats.
-
-    W is [directions, I, 4·hidden] and R [directions, hidden, 4·hidden], the transposes of those of LSTM.
-    """
-    x = node.operand(0)
-    scale, zero = node.builder.insert(DynamicScaleOp.build_op([x])).results
-    rounded = node.emit(DequantizeOp, node.emit(QuantizeOp, x, scale, zero), scale, zero)
-    w, r = (_lstm_weights(node, index, parameters) for index, parameters in ((1, 8), (2, 10)))
-    more = [node.optional(index) for index in range(3, 8)]
-    kept = ("activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget")
-    attributes = {name: node.attributes[name] for name in kept if name in node.attributes}
-    return apply_all(node, "LSTM", rounded, w, r, *more, outputs=3, **attributes)
-
-
-def _lstm_weights(node: Node, index: int, parameters: int) -> Value:
-    """[directions, 4·hidden, …] as floats; there is one scale per direction, or one per direction and row."""
-    q, scale, zero = node.given(index), node.given(parameters), node.given(parameters + 1)
-    directions, _, rows = size_of(q)
-    size = [directions, 1, rows if np.prod(size_of(scale)) == directions * rows else 1]
-    if all(isinstance(value, np.ndarray) for value in (q, scale, zero)):
-        known = [np.asanyarray(value) for value in (q, scale, zero)]
-        wide = block_weights(known[0], known[1].reshape(size), known[2].reshape(size))
-        return in_order(wide.transpose(0, 2, 1))
-    given = [node.emit(ReshapeOp, node.materialize(value), shape=size) for value in (scale, zero)]
-    return node.emit(TransposeOp, node.emit(DequantizeOp, node.materialize(q), *given), perm=[0, 2, 1])
-
-
 WEIGHTS: Mapping[str, Callable[[Node], Sequence[Any]]] = {
-    "DynamicQuantizeLSTM": dynamic_quantize_lstm,
     "GatherBlockQuantized": gather_block_quantized,
     "MatMulBnb4": matmul_bnb4,
     "MatMulNBits": matmul_nbits,

@@ -15,6 +15,7 @@ from ..dialects.graph.gather import GatherOp
 from ..dialects.graph.op import FLOATS, InferError, ShapeError, Tensor, element, i1, i32, shape, tensor
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp
 from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp, normal_axis
+from .fold import repeated_value
 from .node import Node, Value, size_of
 
 MOST_RUNS = 8
@@ -399,12 +400,20 @@ def compress(node: Node) -> Sequence[Value]:
     return [take(node, x, axis, [_inside(i, shape(x)[axis]) for i in wanted])]
 
 
+def constant_of_shape(node: Node) -> Sequence[Value]:
+    """One value again and again; smaller ones are evaluated (`fold.py`)."""
+    size = node.known(0)
+    assert size is not None
+    return [node.emit(ExpandOp, node.materialize(repeated_value(node.attributes)), shape=size.tolist())]
+
+
 MOVEMENT: Mapping[str, Callable[[Node], Sequence[Value]]] = {
     "ArgMax": partial(arg, False),
     "ArgMin": partial(arg, True),
     "CenterCropPad": center_crop_pad,
     "Compress": compress,
     "Concat": concat,
+    "ConstantOfShape": constant_of_shape,
     "DepthToSpace": depth_to_space,
     "Gather": gather,
     "OneHot": one_hot,

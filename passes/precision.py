@@ -13,13 +13,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.rewriter import Rewriter as IRRewriter
 
+from ..dialects.graph.arithmetic import AddOp, MulOp
 from ..dialects.graph.constants import ELEMENTS, NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
 from ..dialects.graph.flow import IfOp, LoopOp, declared_types
 from ..dialects.graph.gather import IndexedOp
 from ..dialects.graph.host import DownloadOp, UploadOp, host_type
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
-from ..dialects.graph.properties import number
+from ..dialects.graph.properties import flag, number
 from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ViewOp
 from .context import CompileContext, PassError, compile_context
@@ -44,6 +45,8 @@ TABLES = frozenset({"graph.resample"})
 """They move elements like views, of their first operand."""
 EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize"})
 """Their second operand, places or a scale, is f32."""
+ROUNDING = frozenset({"graph.quantize", "graph.dynamic_scale"})
+"""What makes bytes of floats: those that were bytes are not rounded on the way."""
 BOUNDED = CONTRACTIONS | {
     *("graph.softmax", "graph.log_softmax", "graph.sigmoid", "graph.tanh", "graph.erf", "graph.hardsigmoid"),
     *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
@@ -56,7 +59,6 @@ WIDENING = frozenset(
     {
         *("graph.exp", "graph.sinh", "graph.cosh", "graph.pow", "graph.cumsum", "graph.cumprod"),
         *("graph.reduce_sum", "graph.reduce_prod", "graph.reduce_l1", "graph.reduce_sum_square"),
-        "graph.dynamic_scale",
     }
 )
 """Their results may leave the low type's range though the operands are in it."""
@@ -83,6 +85,8 @@ class Precision(ModulePass):
     an i32), and ends at the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …).
     The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
     one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
+    Under every policy these stay f32: the scale of a range, what was bytes and is rounded to bytes next, the gates of a
+    recurrence, and what it gives if it rounds h to bytes.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.
@@ -136,10 +140,11 @@ class _Typing:
         body = list(block.ops)
         if self.low == f16:
             self.spectra = self._spectra(body)
+        gates = {inner for op in body if op.name == "graph.recurrence" for inner in _gates(op)}
         for argument in block.args:
             self._enter(argument, block)
         for op in body:
-            if op in self.spectra:
+            if op in self.spectra or op in gates:
                 self._keep(op)
             elif isinstance(op, GraphOp):
                 self._type(op)
@@ -198,10 +203,16 @@ class _Typing:
         elif isinstance(op, (ViewOp, IndexedOp)) or op.name in TABLES:
             self._move(op)
         elif op.name in RECURRENT:
-            self._recur(op)
+            self._recur(op, range(3))
+        elif op.name == "graph.recurrence":
+            self._recur(op, range(1, 2))
+        elif op.name == "graph.dynamic_scale":
+            self._set(op, f32, island=True)
+        elif op.name == "graph.dequantize" and all(user.name in ROUNDING for user in _readers(op)):
+            self._keep(op)
         elif floats:
             if op.name in CONTRACTIONS:
-                self._contract(op, 2)
+                self._contract(op, range(2))
             else:
                 self._shrink_tensors(op)
             self._set(op, f32 if self._is_island(op) else self.low, island=self._is_island(op))
@@ -214,18 +225,22 @@ class _Typing:
                     self.islands.add(new)
 
     # operands -------------------------------------------------------------------------------------------------------
-    def _contract(self, op: GraphOp, low: int) -> None:
-        """The first `low` operands have the low type, the others f32."""
+    def _contract(self, op: GraphOp, low: range) -> None:
+        """The operands at the places `low` have the low type, the others f32."""
         for index, operand in enumerate(op.operands):
             if element(operand) in FLOATS and index not in KEPT.get(op.name, ()):
-                op.operands[index] = self._as(operand, self.low if index < low else f32, op)
+                op.operands[index] = self._as(operand, self.low if index in low else f32, op)
 
-    def _recur(self, op: GraphOp) -> None:
+    def _recur(self, op: GraphOp, low: range) -> None:
         """The states stay f32 from one run of a stream to the next: what comes in as f32 is taken before its cast."""
-        for index in range(3, len(op.operands)):
-            op.operands[index] = _before_cast(op.operands[index])
-        self._contract(op, 3)
-        IRRewriter.replace_value_with_new_type(op.results[0], TensorType(self.low, shape(op.results[0])))
+        for index, operand in enumerate(op.operands):
+            if index not in low:
+                op.operands[index] = _before_cast(operand)
+        self._contract(op, low)
+        if flag(op.properties, "rounded"):
+            self.islands.add(op.results[0])  # of type f32, so that the next one rounds h to bytes as this one does
+        else:
+            IRRewriter.replace_value_with_new_type(op.results[0], TensorType(self.low, shape(op.results[0])))
 
     def _move(self, op: GraphOp) -> None:
         """Elements move unchanged: the result has the type of the operands, f32 if one of several is."""
@@ -352,6 +367,17 @@ def _is_ratio(op: GraphOp, islands: set[SSAValue]) -> bool:
         operand in islands and isinstance(operand.owner, Operation) and operand.owner.name in inverses
         for operand in op.operands
     )
+
+
+def _gates(op: Operation) -> set[Operation]:
+    """What makes the gates of a recurrence of the products of its node: they are f32 as they are behind a matmul."""
+    found, front = set[Operation](), [op.operands[0].owner]
+    while front:
+        this = front.pop()
+        if isinstance(this, CastOp | AddOp | MulOp) and this.location == op.location:
+            found.add(this)
+            front += [operand.owner for operand in this.operands]
+    return found
 
 
 def _readers(op: Operation) -> list[Operation]:

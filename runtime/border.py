@@ -102,6 +102,6 @@ def from_device(array: Array, tensor: Tensor) -> Array:
 def as_type(array: Array, dtype: "np.dtype[Any]") -> Array:
     """An array of the device as one of the host."""
     if array.dtype == np.bool_:
-        array = array.view(np.uint8) != 0
+        array = np.asarray(array.view(np.uint8) != 0)
     with np.errstate(all="ignore"):
         return array.astype(dtype)

@@ -77,8 +77,11 @@ class RecurrenceOp(Recurrent):
     the property `initial` (0: h, 1: c), f32 [D, B, H], the others start at 0; with `peephole` those of i, f, o, f32
     [D, 3, H], of a `gru_after` (r multiplies h·R + b) that b, f32 [D, 1, H]; and lengths, i32 [B], or none.
 
-    Results: h of every step [T, D, B, H], of the weight's type and 0 beyond a sequence's length; then the last
-    states, f32 [D, B, H]. `reverse` has for each direction whether its time runs backwards.
+    With `rounded` the weight of an lstm holds integers, the vectors have their scales behind the peepholes, f32
+    [D, 4, H], and each step rounds h of all sequences to bytes by their range before it multiplies it.
+
+    Results: h of every step [T, D, B, H], of the weight's type (f32 if `rounded`) and 0 beyond a sequence's length;
+    then the last states, f32 [D, B, H]. `reverse` has for each direction whether its time runs backwards.
     """
 
     name = "graph.recurrence"
@@ -97,6 +100,7 @@ class RecurrenceOp(Recurrent):
     clip = opt_prop_def(FloatAttr)
     coupled = opt_prop_def(BoolAttr)
     peephole = opt_prop_def(BoolAttr)
+    rounded = opt_prop_def(BoolAttr)
     result = result_def(TensorType)
     states = var_result_def(TensorType)
 
@@ -129,7 +133,8 @@ class RecurrenceOp(Recurrent):
             check_shape(lengths, (batch,), "lengths")
             if lengths.element_type != i32:
                 raise DtypeError(f"lengths are i32 (found {lengths})")
-        y = TensorType(weight.element_type, (time, directions, batch, hidden))
+        kind = f32 if flag(properties, "rounded") else weight.element_type
+        y = TensorType(kind, (time, directions, batch, hidden))
         return [y, *[TensorType(f32, (directions, batch, hidden))] * STATES[cell]]
 
     @property
@@ -149,7 +154,8 @@ class RecurrenceOp(Recurrent):
         match text(self.properties, "cell"):
             case "lstm":
                 peephole, coupled = flag(self.properties, "peephole"), flag(self.properties, "coupled")
-                return lstm(functions, options, peephole=peephole, coupled=coupled)
+                rounded = flag(self.properties, "rounded")
+                return lstm(functions, options, peephole=peephole, coupled=coupled, rounded=rounded)
             case "rnn":
                 return rnn(functions, options)
             case name:
@@ -173,6 +179,7 @@ class RecurrenceOp(Recurrent):
                 flag(self.properties, "coupled"),
                 _unpacked(weight[d], cell),
                 more[len(initial)][d] if vectors else None,
+                flag(self.properties, "rounded"),
             )
             lengths = more[-1] if self.is_masked else np.full(batch, time)
             found.append(run(xs[:, :, d].transpose(0, 2, 1, 3), [s[d] for s in states], lengths, bool(reverse)))
@@ -187,8 +194,10 @@ def _unpacked(weight: Array, cell: str) -> Array:
 
 
 def _vectors(properties: Properties) -> int:
-    """Vectors that the cell takes: peepholes, or the bias inside a `gru_after`."""
-    return 3 if flag(properties, "peephole") else 1 if text(properties, "cell") == "gru_after" else 0
+    """Vectors that the cell takes: peepholes and scales of the weights, or the bias inside a `gru_after`."""
+    if text(properties, "cell") == "gru_after":
+        return 1
+    return 3 * flag(properties, "peephole") + 4 * flag(properties, "rounded")
 
 
 # reference ------------------------------------------------------------------------------------------------------------
@@ -213,8 +222,8 @@ _NUMPY: Mapping[str, Callable[..., Array]] = {
 
 @dataclass(frozen=True)
 class Sequences:
-    """One direction in numpy: gates in the cell's order, `recurrent` [gates, hidden, hidden], `vectors` peepholes or
-    the bias inside a `gru_after`."""
+    """One direction in numpy: gates in the cell's order, `recurrent` [gates, hidden, hidden], `vectors` peepholes and
+    scales or the bias inside a `gru_after`; `rounded`: h is made bytes before it is multiplied."""
 
     cell: str
     activations: Sequence[Activation]
@@ -222,13 +231,16 @@ class Sequences:
     coupled: bool
     recurrent: Array
     vectors: Array | None
+    rounded: bool = False
 
     def __call__(self, gates: Array, states: Sequence[Array], lengths: Array, reverse: bool) -> list[Array]:
         """y [T, B, H] and the last states, from gates [T, G, B, H]."""
         y, time = np.zeros((len(gates), *gates.shape[2:])), range(len(gates))
+        goes_on = np.ones((gates.shape[2], 1), np.bool_)
         for t in reversed(time) if reverse else time:
+            fed = _as_bytes(np.where(goes_on, states[0], 0)) if self.rounded else states[0]
             goes_on = (t < lengths)[:, None]
-            after = self.step(gates[t], *states)
+            after = self.step(gates[t], fed, *states[1:])
             states = [np.where(goes_on, new, old) for new, old in zip(after, states, strict=True)]
             y[t] = np.where(goes_on, states[0], 0)
         return [y, *states]
@@ -255,9 +267,18 @@ class Sequences:
         return [(1 - z) * self.apply(1, new) + z * h]
 
     def _lstm(self, x: Array, h: Array, c: Array) -> list[Array]:
-        i, f, o, new = (x[n] + h @ self.recurrent[n].T for n in range(4))
-        p = np.zeros((3, 1)) if self.vectors is None else self.vectors
+        p = np.zeros((3, 1)) if self.vectors is None or len(self.vectors) == 4 else self.vectors[:3]
+        scales = self.vectors[-4:] if self.rounded and self.vectors is not None else np.ones((4, 1))
+        i, f, o, new = (x[n] + h @ self.recurrent[n].T * scales[n] for n in range(4))
         i = self.apply(0, i + p[0] * c)
         f = 1 - i if self.coupled else self.apply(0, f + p[1] * c)
         c = f * c + i * self.apply(1, new)
         return [self.apply(0, o + p[2] * c) * self._function(2, c), c]
+
+
+def _as_bytes(x: Array) -> Array:
+    """x as bytes by its range, and back."""
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    scale = (high - low) / 255 or 1.0
+    zero = np.rint(-low / scale)
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale

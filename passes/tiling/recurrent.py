@@ -6,6 +6,7 @@ for direction, block of the batch:                       shared out over the cor
     for phase, block of hidden units:
       feed weights and h, multiply, drain                a block's gates: [units·gates, batch] in L0C
       load x·W + b, run the cell on the block
+    run what stands between time steps
     move h from UB to L1 for the next step, store y
   store the last states
 
@@ -90,10 +91,11 @@ class _Kernel:
             for number, phase in enumerate(cell.phases):
                 self._phase(number, phase, time)
                 self._move({step.out.index for step in phase.steps if step.out.space == "row"})
+            self._between()
             if (y := self.made.get(self.op.result)) is not None:
                 place = (time * len(nest.reverse) + self.direction) * (nest.batch * nest.hidden)
                 box = y.box(place + self.first * nest.hidden, nest.hidden, 1)
-                k.store(box, self._wide("row", cell.y), (self.rows, nest.hidden))
+                k.store(box, self._wide(cell.y.space, cell.y.index), (self.rows, nest.hidden))
         self._end()
 
     def _time(self, step: Affine) -> Affine:
@@ -124,7 +126,10 @@ class _Kernel:
             self.lengths, self.tick = k.alloc((rows,), "i32", "ub"), k.alloc((1,), "i32", "ub")
             k.load(self.lengths[0], self.given[more[-1]].box(self.first, 1), (self.rows,))
             self.places["mask"] = k.alloc((rows,), "b8", "ub")
+        if count := cell.count("scalar"):
+            self.places["scalar"] = k.alloc((count,), "f32", "ub")
         self._start(more)
+        self._between()
         self._move({0})
 
     def _start(self, states: Sequence[SSAValue]) -> None:
@@ -224,7 +229,7 @@ class _Kernel:
             product = k.alloc((c.units * phase.gates, c.rows), "f32", "ub", 2 if c.units < hidden else 1)
             k.drain(product[0, 0], acc[0, 0], (lines, self.rows))
             local: dict[Space, Buffer] = {"input": x, "product": product}
-            if temps := registers(phase, "temp"):
+            if temps := registers(phase.steps, "temp"):
                 local["temp"] = k.alloc((temps, c.rows, c.units), "f32", "ub")
             for step in phase.steps:
                 self._run(step, unit, count, local, phase.gates)
@@ -281,8 +286,38 @@ class _Kernel:
         self.k.feed_b(right, source, (depth, self.rows))
 
     # steps ----------------------------------------------------------------------------------------------------------
-    def _run(self, step: Step, unit: Affine, count: Index, local: dict[Space, Buffer], gates: int = 1) -> None:
-        """One vector instruction over (width, rows, units)."""
+    def _between(self) -> None:
+        """Scalars of all units, then the rows that are made with them, block by block; such cells have all sequences
+        in one block."""
+        k, nest, units = self.k, self.nest, self.cut.units
+        for step in nest.cell.between:
+            if step.reduction:
+                (register,) = step.operands
+                assert isinstance(register, Ref)
+                size = nest.batch * nest.hidden
+                source = self.places[register.space].box(register.index * size, 0, 1, 0)
+                k.reduce(step.reduction, self._box(step.out, Affine(), {}, 1), source, (1, size, 1))
+            elif step.out.space == "scalar":
+                self._run(step, Affine(), 1, {}, rows=1)
+        others = [step for step in nest.cell.between if step.out.space != "scalar"]
+        if others:
+            with maybe_loop(k, nest.hidden, units) as unit:
+                count = upto(k, nest.hidden, unit, units)
+                temp = k.alloc((registers(others, "temp"), self.cut.rows, units), "f32", "ub")
+                for step in others:
+                    self._run(step, unit, count, {"temp": temp})
+        self._move({step.out.index for step in others if step.out.space == "row"})
+
+    def _run(
+        self,
+        step: Step,
+        unit: Affine,
+        count: Index,
+        local: dict[Space, Buffer],
+        gates: int = 1,
+        rows: Index | None = None,
+    ) -> None:
+        """One vector instruction over (width, rows, units), of all rows if nothing else is said."""
 
         def operand(value: Operand) -> Box | float:
             return self._box(value, unit, local, gates) if isinstance(value, Ref) else value
@@ -290,7 +325,7 @@ class _Kernel:
         target, first, *others = [operand(value) for value in (step.out, *step.operands)]
         assert isinstance(target, Box)
         assert isinstance(first, Box)
-        self.k.map(step.fn, target, first, *others, extents=(step.width, self.rows, count))
+        self.k.map(step.fn, target, first, *others, extents=(step.width, self.rows if rows is None else rows, count))
 
     def _box(self, ref: Ref, unit: Affine, local: dict[Space, Buffer], gates: int) -> Box:
         """A register's part of the block, as (register, row, unit)."""
@@ -306,6 +341,8 @@ class _Kernel:
                 return local[ref.space][ref.index, 0, 0]
             case "mask":
                 return self.places["mask"].box(0, 0, 1, 0)
+            case "scalar":
+                return self.places["scalar"].box(ref.index, 0, 0, 0)
             case "vector":
                 return self.places["vector"].box(unit + ref.index * hidden, hidden, 0, 1)
             case _:

@@ -5,10 +5,10 @@ before the last hide what the last one does after the cube.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...dialects.recurrence import Phase, Recurrence, Ref, Space
+from ...dialects.recurrence import Phase, Recurrence, Ref, Space, Step
 from ...dialects.tile import SIZES
 from ...runtime.numerics.functions import FUNCTIONS
 from ...runtime.target import Target
@@ -105,7 +105,8 @@ class Plan:
         wide += cell.count("vector") * hidden * F32
         products = 1 + (self.blocks > 1)
         inputs = 2 * (hidden if self.loads_once else c.units) * cell.gates * c.rows
-        block = sum(products * p.gates + registers(p, "temp") for p in cell.phases)
+        block = sum(products * p.gates + registers(p.steps, "temp") for p in cell.phases)
+        block += registers(cell.between, "temp")
         return wide + (block * c.rows * c.units + inputs) * F32 + self._staged() * self.border
 
     # time -------------------------------------------------------------------------------------------------------------
@@ -153,12 +154,26 @@ class Plan:
             drains = max(drains, cube) + drain
             done = max(done, drains) + vector
         move = t.fixed_move + sync + c.rows * hidden * esize / t.move_bytes
+        move += sum(
+            t.fixed_vector + sync / 4 + -(-self._between(s) * F32 // t.vector_bytes) * _passes(s)
+            for s in self.nest.cell.between
+        )
         return done + move + (loads + feeds + cube) / 32, loads  # what is not the busiest engine delays it a little
+
+    def _between(self, step: Step) -> int:
+        """Elements that a step between steps takes."""
+        return 1 if step.out.space == "scalar" and not step.reduction else self.cut.rows * self.nest.hidden
+
+
+def _passes(step: Step) -> int:
+    """Cycles per vector of elements."""
+    return 1 if step.reduction else FUNCTIONS[step.fn].passes
 
 
 def cuts(nest: Recurrence, dtype: str, target: Target) -> Iterator[Plan]:
     """Cuts whose buffers fit; weights stay on chip as far as possible, or not at all."""
-    for rows in dict.fromkeys(balanced(nest.batch, min(n, nest.batch)) for n in _POWERS if n <= 256):
+    choices = dict.fromkeys(balanced(nest.batch, min(n, nest.batch)) for n in _POWERS if n <= 256)
+    for rows in [nest.batch] if nest.cell.between else choices:
         for units in dict.fromkeys(balanced(nest.hidden, min(n, nest.hidden)) for n in (2048, *_POWERS)):
             for depth in dict.fromkeys(balanced16(nest.hidden, n) for n in _POWERS if n >= 16):
                 for near, held in _stays(nest, Cut(rows, units, depth, 0, 0), SIZES[dtype], target):
@@ -188,7 +203,7 @@ def _stays(nest: Recurrence, cut: Cut, esize: int, target: Target) -> Iterator[t
                 yield first, held
 
 
-def registers(phase: Phase, space: Space) -> int:
-    """Registers of a space that a phase names."""
-    places = [(ref, step.width) for step in phase.steps for ref in (step.out, *step.operands)]
+def registers(steps: Sequence[Step], space: Space) -> int:
+    """Registers of a space that steps name."""
+    places = [(ref, step.width) for step in steps for ref in (step.out, *step.operands)]
     return max((r.index + width for r, width in places if isinstance(r, Ref) and r.space == space), default=0)

@@ -39,6 +39,7 @@ LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), _ALONE),
     "SimplifiedLayerNormalization": "as RMSNormalization",
     "CastLike": "drawn as Cast",
+    "ConstantOfShape": "evaluated at import unless it is large",
 }
 """Native operators that no graph holds, and why."""
 NEWEST = onnx.defs.onnx_opset_version()

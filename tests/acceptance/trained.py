@@ -1,118 +1,33 @@
-"""Public trained models (`examples/models.py`), inputs that mean something to them, and what onnxruntime computes."""
+"""Public trained models of which every policy, target and number of cores is tested, and what onnxruntime computes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import models
 import numpy as np
 import onnx
 import pytest
 from acceptance.zoo import Arrays
 from chips import chip
 from numpy.typing import NDArray
-from ocr import demo
 
 import stepwell
+from stepwell.bench.public_models import TRAINED
 from stepwell.driver.agreement import onnxruntime_run
+from stepwell.examples.models import FetchError
 from stepwell.runtime.artifact import Artifact
 
 Array = NDArray[Any]
 
 
-# inputs ---------------------------------------------------------------------------------------------------------------
-def noise(**shapes: Sequence[int]) -> Arrays:
-    """Normal values."""
-    random = np.random.default_rng(11)
-    return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-
-
-def line() -> Arrays:
-    """The line of the OCR example."""
-    return {"x": demo.picture(demo.PICTURE)}
-
-
-def word() -> Arrays:
-    """Its beginning."""
-    return {"x": line()["x"][..., :192].copy()}
-
-
-def page() -> Arrays:
-    """That line on a white page."""
-    pixels = np.ones((1, 3, 320, 320), np.float32)
-    pixels[:, :, 136:184] = line()["x"]
-    return {"x": pixels}
-
-
-def photo() -> Arrays:
-    """Soft blots of colour: 8 × 8 of them, in between is interpolated; the mean of each channel subtracted."""
-    pixels = np.random.default_rng(11).integers(0, 256, (8, 8, 3)).astype(np.float64)
-    for axis in (0, 1):
-        places = np.linspace(0, 7, 224)
-        before = np.minimum(places.astype(int), 6)
-        part = (places - before).reshape(-1, *[1] * (2 - axis))
-        pixels = np.take(pixels, before, axis) * (1 - part) + np.take(pixels, before + 1, axis) * part
-    return {"input:0": (pixels - [104, 117, 123]).astype(np.float32)[None]}
-
-
-def sound(samples: int, rate: int, *tones: float) -> Array:
-    """16 bits of tones of falling loudness that come and go, and a little noise."""
-    time, random = np.arange(samples) / rate, np.random.default_rng(11)
-    waves = [np.sin(2 * np.pi * tone * time) * 0.3 / (i + 1) for i, tone in enumerate(tones)]
-    loudness = 1 + 0.5 * np.sin(2 * np.pi * 4 * time)
-    return (np.rint((sum(waves) * loudness + 0.01 * random.standard_normal(samples)) * 2**15) / 2**15).astype(
-        np.float32
-    )
-
-
-def music() -> Arrays:
-    """A chord."""
-    return {"serving_default_input_2:0": sound(43844, 22050, 440, 554.4, 659.3).reshape(1, -1, 1)}
-
-
-def voice(**more: Any) -> Arrays:
-    """A window of 16 kHz sound, and a state."""
-    return {"input": sound(576, 16000, 140, 280, 700).reshape(1, 576), **noise(state=[2, 1, 128]), **more}
-
-
-def voices() -> Arrays:
-    """Four windows."""
-    return {"input": sound(4 * 576, 16000, 140, 700).reshape(4, 576), **noise(h=[1, 1, 128], c=[1, 1, 128])}
-
-
-# models ---------------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Trained:
-    """A part of one of the `models`, and inputs for it."""
-
-    model: str
-    part: str
-    inputs: Callable[[], Arrays]
-    classes: str = ""
-    """The output whose rows are scores of classes, if there is one."""
-
-
-def brain_waves() -> Arrays:
-    """Half a minute, and its spectrogram."""
-    return noise(raw_signal=[1, 1, 7500], spectrogram=[1, 15, 7500])
-
-
 SUBJECTS = {
-    "ocr-recognition": Trained("ocr", "recognition", line, "softmax_11.tmp_0"),
-    "ocr-detection": Trained("ocr", "detection", page),
-    "ocr-orientation": Trained("ocr", "orientation", word, "save_infer_model/scale_0.tmp_1"),
-    "resnet-thin": Trained("resnet-thin", "classifier", photo, "outputs"),
-    "pitch": Trained("pitch", "notes", music),
-    "vad-static": Trained("vad", "static", voice),
-    "vad-sequence": Trained("vad", "sequence", voices),
-    "vad-branches": Trained("vad", "branches", lambda: voice(sr=np.array(16000))),
-    "vad-half": Trained("vad", "half", voice),
-    "eeg-seizure": Trained("eeg", "seizure", lambda: noise(x=[1, 100, 100]), "probs"),
-    "eeg-seizure-full": Trained("eeg", "seizure-full", lambda: noise(x=[1, 100, 100]), "probs"),
-    "eeg-spindle": Trained("eeg", "spindle", brain_waves),
-    "eeg-spindle-intracranial": Trained("eeg", "spindle-intracranial", brain_waves),
+    name: TRAINED[name]
+    for name in (
+        *("ocr-recognition", "ocr-detection", "ocr-orientation", "resnet-thin", "pitch"),
+        *("vad-static", "vad-sequence", "vad-branches", "vad-half"),
+        *("eeg-seizure", "eeg-seizure-full", "eeg-spindle", "eeg-spindle-intracranial"),
+    )
 }
 ALIKE = ("vad-half", "eeg-seizure-full", "eeg-spindle-intracranial")
 """Another's network with other weights."""
@@ -121,10 +36,9 @@ POLICIES = ("fp16", "fp32")
 
 def file(name: str) -> Path:
     """Skips the test if the model is neither here nor can be had."""
-    subject = SUBJECTS[name]
     try:
-        return models.fetch(subject.model)[subject.part]
-    except models.FetchError as error:
+        return SUBJECTS[name].file
+    except FetchError as error:
         pytest.skip(f"offline: {error}")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from acceptance.trained import SUBJECTS, file, inputs
+from assessments import check, on_cpu
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import REFUSALS, arrays, cases
@@ -25,7 +26,6 @@ from stepwell.driver.errors import problems_of
 from stepwell.driver.work import macs
 from stepwell.frontend.onnx import import_onnx
 from stepwell.frontend.survey import LARGEST, Survey
-from stepwell.runtime.artifact import Artifact
 from stepwell.runtime.problem import Problem
 
 Array = NDArray[Any]
@@ -58,9 +58,7 @@ def agree(model: onnx.ModelProto | Path, **options: Any) -> Assessment | None:
     if error is not None:
         assert list(said.problems) == list(problems_of(error))
     if artifact is not None:
-        assert said.nbytes == artifact.nbytes
-        assert on_cpu(said) == {node.name: node.reason for part in artifact.host for node in part.nodes}
-        assert (list(said.inputs), list(said.outputs)) == borders(artifact)
+        check(said, artifact)
     return said
 
 
@@ -70,17 +68,6 @@ def attempt(make: Callable[[], Any]) -> tuple[Any, Exception | None]:
         return make(), None
     except REFUSALS as error:
         return None, error
-
-
-def on_cpu(said: Assessment) -> dict[str, str]:
-    """Nodes and outputs that the CPU runs; those inside of one are a part of it."""
-    whole = {node.name: node for node in said.nodes if node.kind == "host"}
-    return {n.name: n.why for n in whole.values() if n.inside not in whole} | dict(said.returned)
-
-
-def borders(artifact: Artifact) -> tuple[list[Any], list[Any]]:
-    plan = artifact.plans[0]
-    return [artifact.tensors[n] for n in plan.inputs], [artifact.tensors[n] for n in plan.outputs]
 
 
 PARTS = 20

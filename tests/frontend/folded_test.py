@@ -1,4 +1,4 @@
-"""What random graphs found: operators on constants alone, factors that are infinite, and values handed to the CPU."""
+"""Operators on constants alone, those that make too much of them, and what random graphs found besides."""
 
 from typing import Any
 
@@ -7,10 +7,12 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
-from onnx_models import node_model
+from onnx_models import node_model, text_model
 
 import stepwell
 from stepwell.driver.agreement import onnxruntime_run
+from stepwell.frontend import fold
+from stepwell.frontend.onnx import ImportProblems, import_onnx
 
 Array = NDArray[Any]
 FIVE = np.arange(60, dtype=np.float32).reshape(1, 3, 4, 5)
@@ -60,3 +62,25 @@ def test_the_cpu_gets_a_value_in_the_shape_that_a_reshape_gave_it() -> None:
     artifact = stepwell.compile(model, target="tiny", precision="fp32")
     assert [node.operator for part in artifact.host for node in part.nodes] == ["TopK"]
     agrees(model, {"x": np.arange(80, dtype=np.float32).reshape(8, 10)})
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_what_repeats_a_value_is_left_to_the_device_if_it_is_large(
+    expanded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No constant of its size is made."""
+    monkeypatch.setattr(fold, "MOST_BYTES", 1 << 10)
+    value = "ConstantOfShape<value = float[1] {0.25}>(d)" if not expanded else "Expand(v, d)"
+    model = text_model(
+        f"w = {value} y = Gemm<transB = 1>(x, w, b)", "float[3,40] x", "float[3,50] y",
+        d=np.array([50, 40]), v=np.full((1, 1), 0.25, np.float32), b=np.arange(50, dtype=np.float32),
+    )  # fmt: skip
+    _, weights = import_onnx(model)
+    assert weights.nbytes < 1 << 10
+    agrees(model, {"x": np.random.default_rng(3).standard_normal((3, 40)).astype(np.float32)})
+
+
+def test_what_repeats_a_value_has_a_bound() -> None:
+    model = text_model("w = ConstantOfShape(d) y = Add(x, w)", "float[1] x", "float[n] y", d=np.array([1 << 31]))
+    with pytest.raises(ImportProblems, match=r"a constant has at most 4,294,967,296 bytes \(found 8,589,934,592"):
+        import_onnx(model)

@@ -93,7 +93,7 @@ def wanted(case: Case, model: onnx.ModelProto) -> list[Array]:
         return [np.asarray(value) for value in case.numpy(*case.inputs, *case.constants)]
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
+    options.intra_op_num_threads, options.log_severity_level = 1, 3  # each thread rounds the states that it has
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return [np.asarray(value) for value in session.run(None, feeds(case))]
 
@@ -390,7 +390,7 @@ def nbits(bits: int, block: int, zeros: str = "", bias: bool = False) -> Case:
 
 
 def lstm(direction: str, kind: Any, rows: bool, more: Sequence[Any] = (), **attributes: Any) -> Case:
-    """Input sizes are small enough that rounding the states to bytes shows."""
+    """Input sizes are small enough that rounding x and the states to bytes shows."""
     d, hidden, size = 2 if direction == "bidirectional" else 1, 8, 6
     scale = (d, 4 * hidden) if rows else (d,)
     low = np.iinfo(kind).min
@@ -399,7 +399,7 @@ def lstm(direction: str, kind: Any, rows: bool, more: Sequence[Any] = (), **attr
     scales = [(RNG.random(scale) * 0.004 + 0.002).astype(np.float32) for _ in "wr"]
     constants = [w, r, floats(d, 8 * hidden) * 0.1, *(more or [None] * 4), scales[0], zero, scales[1], zero]
     return Case("DynamicQuantizeLSTM", [floats(7, 2, size)], constants,
-                {"hidden_size": hidden, "direction": direction, **attributes}, [1, 1, 1], scale=500)  # fmt: skip
+                {"hidden_size": hidden, "direction": direction, **attributes}, [1, 1, 1])  # fmt: skip
 
 
 WEIGHTS = [
@@ -415,6 +415,11 @@ WEIGHTS = [
     *(lstm(direction, kind, rows) for direction in ("forward", "reverse", "bidirectional")
       for kind, rows in ((np.int8, False), (np.uint8, True))),
     lstm("bidirectional", np.int8, False, [None, floats(2, 2, 8) * 0.5, floats(2, 2, 8), None]),
+    lstm("bidirectional", np.int8, True, [None, floats(2, 2, 8) * 0.5, floats(2, 2, 8), floats(2, 24)],
+         clip=0.7, input_forget=1),
+    lstm("bidirectional", np.uint8, False, [None, floats(2, 2, 8) * 0.5, None, floats(2, 24)],
+         activations=["Sigmoid", "Tanh", "Tanh", "Sigmoid", "Softsign", "Relu"]),
+    *(lstm("forward", np.int8, False, [np.array([n, 7], INT32), None, None, None]) for n in (4, 7)),
 ]  # fmt: skip
 
 CASES = [*PLAIN, *ATTENTION, *GROUPED, *BYTES, *WEIGHTS]

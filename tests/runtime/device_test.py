@@ -277,6 +277,12 @@ def test_borders_round_as_the_numerics_say() -> None:
     assert to_device(np.array([3, -1]), DType.I32).dtype == np.int32
 
 
+def test_a_truth_value_without_axes_is_an_array() -> None:
+    found = from_device(np.array(True), Tensor("x", "b8", (), "output", 0, "bool"))
+    assert isinstance(found, np.ndarray)
+    assert (found.shape, found.dtype, bool(found)) == ((), np.bool_, True)
+
+
 def test_integers_beyond_32_bits_are_refused(device: Device) -> None:
     artifact = toy_artifact()
     ids = Tensor("x", "i32", (2,), "input", 0, "int64")

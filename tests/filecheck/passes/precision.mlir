@@ -73,4 +73,18 @@ builtin.module {
     %1 = graph.add %i, %i : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
     func.return %0, %1 : tensor<4xf32>, tensor<2xi32>
   }
+
+  // Bytes that become bytes again are not rounded to f16 on the way; the recurrence that rounds h keeps it f32.
+  // CHECK-LABEL: func.func @bytes
+  // CHECK:         graph.dequantize {{.*}} -> tensor<4x1x8xf32>
+  // CHECK:         graph.quantize {{.*}} : (tensor<4x1x8xf32>, tensor<f32>, tensor<ui8>) -> tensor<4x1x8xui8>
+  // CHECK:         graph.recurrence %g, %{{.*}}, %v {{.*}} : (tensor<4x1x8xf32>, tensor<1x8x2xf16>, tensor<1x4x2xf32>) ->
+  // CHECK-SAME:      (tensor<4x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  func.func @bytes(%q: tensor<4x1x8xui8>, %s: tensor<f32>, %z: tensor<ui8>, %g: tensor<4x1x8xf32>, %r: tensor<1x8x2xf32>, %v: tensor<1x4x2xf32>) -> (tensor<4x1x8xui8>, tensor<4x1x1x2xf32>) {
+    %0 = graph.dequantize %q, %s, %z : (tensor<4x1x8xui8>, tensor<f32>, tensor<ui8>) -> tensor<4x1x8xf32>
+    %1, %2 = graph.dynamic_scale %0 : (tensor<4x1x8xf32>) -> (tensor<f32>, tensor<ui8>)
+    %3 = graph.quantize %0, %1, %2 : (tensor<4x1x8xf32>, tensor<f32>, tensor<ui8>) -> tensor<4x1x8xui8>
+    %4, %5, %6 = graph.recurrence %g, %r, %v {cell = "lstm", activations = ["sigmoid", "tanh", "tanh"], reverse = [0], initial = [], rounded = true} : (tensor<4x1x8xf32>, tensor<1x8x2xf32>, tensor<1x4x2xf32>) -> (tensor<4x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+    func.return %3, %4 : tensor<4x1x8xui8>, tensor<4x1x1x2xf32>
+  }
 }
