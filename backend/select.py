@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects import npu, tile
 from ..runtime.expr import ONE, Expr, Term, merge, var
-from ..runtime.isa import BY_NAME, DTYPES, Space
+from ..runtime.isa import BY_NAME, NAMED_VALUES, Space
 from ..runtime.plan import MOST_ARGUMENTS
 from .errors import BackendError, place
 
@@ -79,6 +79,10 @@ def _transposed(op: tile.TileOp) -> Values:
     raise BackendError(f"{place(op)}: one stride of src is 1 (found {outer}, {inner})")
 
 
+def _dequantised(op: tile.TileOp) -> Values:
+    return {"zeros": 1} if "zero" in op.roles else {}
+
+
 def _drained(op: tile.TileOp) -> Values:
     return {"biased": 1} if "bias" in op.roles else {}
 
@@ -114,6 +118,17 @@ RULES: Mapping[type[tile.TileOp], Rule] = {
     tile.MoveOp: _rule(_VECTOR, {"dst": _bytes("d0", "d1", ""), "src": _bytes("s0", "s1", "")}, more=_esize),
     tile.FeedAOp: _rule("m k", {"dst": _elements("ld", "")}, {"dtype": "dst"}, more=_transposed),
     tile.FeedBOp: _rule("k n", {"dst": _elements("ld", "")}, {"dtype": "dst"}, more=_transposed),
+    tile.FeedQOp: _rule(
+        "k n",
+        {
+            "dst": _elements("ld", ""),
+            "src": _bytes("", "pitch"),
+            "scale": _bytes("spitch", ""),
+            "zero": _bytes("zpitch", ""),
+        },
+        {"dtype": "dst", "of": "src", "ts": "scale"},
+        more=_dequantised,
+    ),
     tile.Im2colOp: _rule("m k", {"dst": _elements("ld", ""), "src": _bytes("row", "pixel", "")}, {"dtype": "dst"}),
     tile.MmaOp: _rule(
         "m n k", {"dst": _elements("ldc", ""), "a": _elements("lda", ""), "b": _elements("ldb", "")}, {"dtype": "a"}
@@ -311,7 +326,11 @@ def _select_scalar(op: tile.ScalarOp, state: _Kernel) -> Operation:
 def _select_op(op: tile.TileOp, state: _Kernel) -> Operation:
     rule, spec = RULES[type(op)], BY_NAME[op.INSTRUCTION]
     roles = op.roles
-    values: Values = {field: DTYPES[op.kind(roles[role]).dtype] for field, role in rule.dtypes.items() if role in roles}
+    values: Values = {
+        field: NAMED_VALUES[spec.fields[spec.index(field)].kind][op.kind(roles[role]).dtype]
+        for field, role in rule.dtypes.items()
+        if role in roles
+    }
     values |= {field: Space[op.kind(roles[role]).space.data.upper()] for field, role in rule.spaces.items()}
     values |= {name: state.expression(value, op.indices) for name, value in op.named}
     values |= dict(
@@ -321,6 +340,8 @@ def _select_op(op: tile.TileOp, state: _Kernel) -> Operation:
             strict=True,
         )
     )
+    if op.kind(0).per_byte > 1:  # a load moves bytes
+        values[rule.extents[-1]] = _halved(values[rule.extents[-1]], op)
     for role, strides in rule.strides.items():
         if role in roles:
             values |= _strides(op, roles[role], strides)
@@ -344,14 +365,29 @@ def _address(op: tile.TileOp, position: int, state: _Kernel) -> Expr:
     if offset.clamp is not None:
         raise BackendError(f"{place(op)}: the offset of {op.OPERANDS[position].role} is a sum (found {offset})")
     value = state.expression(offset, op.indices, op.kind(position).esize)
+    if op.kind(position).per_byte > 1:
+        value = _halved(value, op)
     register = state.values.get(op.buffers[position])
     return value if register is None else value + Expr(0, (Term(1, register[0]),))
+
+
+def _halved(value: Expr | int, op: tile.TileOp) -> Expr:
+    """Bytes of so many half bytes, the last one whole."""
+    value = value if isinstance(value, Expr) else Expr(value)
+    if any(term.coef % 2 for term in value.terms):
+        raise BackendError(f"{place(op)}: half bytes begin with a byte, whatever the indices (found {value})")
+    terms = tuple(Term(term.coef // 2, term.x, term.y) for term in value.terms)
+    clamp = None if value.clamp is None else -(-value.clamp // 2)
+    return Expr(-(-value.base // 2), terms, clamp)
 
 
 def _strides(op: tile.TileOp, position: int, rule: Strides) -> Values:
     """The fields of a box's strides. Extents left out are 1, so are their strides 0."""
     strides = op.strides.data[position]
-    scale = op.kind(position).esize if rule.unit == "bytes" else 1
+    kind = op.kind(position)
+    if kind.per_byte > 1:
+        strides = tuple(stride if stride == 1 else stride // kind.per_byte for stride in strides)
+    scale = kind.esize if rule.unit == "bytes" else 1
     values: Values = {}
     for field, stride in zip(rule.fields[-len(strides) :], strides, strict=True):
         if field == "" and stride != 1:

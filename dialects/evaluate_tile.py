@@ -48,14 +48,19 @@ class EvaluationError(UserError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A buffer in the generated function: the expression of its address, bytes of an element, elements, and the
-    memory itself.
+    """A buffer in the generated function: the expression of its address, bytes of an element, elements, and their
+    type.
     """
 
     address: str
     unit: int
     elements: int
     dtype: str
+
+    @property
+    def offset(self) -> str:
+        """Bytes before element `o`."""
+        return "o//2" if self.dtype in tile.HALVES else f"o*{self.unit}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class Prepared:
             raise EvaluationError(
                 f"{where}: a contiguous, writeable array of {kind.dtype} (found {type(given).__name__})"
             )
-        if given.dtype.itemsize != kind.esize or given.size < kind.elements:
+        if given.dtype.itemsize != kind.esize or given.size * kind.per_byte < kind.elements:
             raise EvaluationError(
                 f"{where}: {kind.elements} elements of {kind.dtype} (found {given.size} of {given.dtype})"
             )
@@ -135,6 +140,7 @@ _LIBRARY: dict[str, Any] = {
     "fold": contract.fold,
     "copy": moves.copy,
     "fill": moves.fill,
+    "dequantise": moves.dequantise,
     "im2col": moves.im2col,
     "indirect": moves.indirect,
     "max": max,
@@ -211,7 +217,7 @@ class _Writer:
     def _buffer(self, op: tile.AllocOp, ring: str) -> None:
         kind, number = op.buffer.type, len(self.memories)
         unit = 4 if kind.space.data in _IMAGES else kind.esize
-        step = -(-kind.elements * unit // 64) * 64
+        step = -(-kind.elements * unit // kind.per_byte // 64) * 64
         slots = kind.slots.data if ring else 1
         raw = np.full(step * slots + 192, 0xFF, np.uint8)
         self.memories[number] = raw[-raw.ctypes.data % 64 :]
@@ -233,6 +239,8 @@ class _Writer:
         for axis, extent in enumerate(op.extents.data):
             self._line(depth, f"n{axis} = {self.expression(extent, op.indices)}")
         self._line(depth, "if " + " and ".join(f"n{axis} > 0" for axis in range(len(op.extents.data))) + ":")
+        if op.INSTRUCTION == "feed_q":
+            self._line(depth + 1, f"k0 = {self.fields(op)['k0']}")
         for position in range(len(op.buffers)):
             self._box(op, number, position, depth + 1)
         for line in _CALLS[type(op)](self, op):
@@ -249,7 +257,7 @@ class _Writer:
         if op.INSTRUCTION != "im2col" or role != "src":
             leaves = f"{low} < 0 or {high} >= {place.elements}"
             self._line(depth, f"if {leaves}: fail({number}, {position}, {low}, {high})")
-        self._line(depth, f"{role} = {place.address.format(ago=op.skew(position))} + o*{place.unit}")
+        self._line(depth, f"{role} = {place.address.format(ago=op.skew(position))} + {place.offset}")
 
     def fail(self, number: int, position: int, low: int, high: int) -> None:
         """Raises the error of a box that leaves its buffer."""
@@ -286,6 +294,8 @@ def _reach(op: tile.TileOp, position: int) -> list[tuple[str, int]]:
     if op.INSTRUCTION in INDIRECT and op.kind(position).space.data == "gm":
         runs = zip(("n0", "n1", "n2", "n3"), strides[1:], strict=True)
         return [(str(op.field("rows").base), strides[0]), *runs]
+    if rule.role in ("scale", "zero"):
+        return [("n1", strides[0]), (f"((k0 + n0 - 1)//{op.field('block').base} + 1)", 1)]
     if rule.role == "state":
         return [("n0*n2*8", 1)]
     axes = rule.axes if rule.axes is not None else tuple(range(len(op.extents.data)))
@@ -299,9 +309,12 @@ def _three(op: tile.TileOp) -> str:
 
 
 def _copied(w: _Writer, op: tile.TileOp) -> list[str]:
-    extents = ", ".join(f"n{axis}" for axis in range(len(op.extents.data)))
+    extents = [f"n{axis}" for axis in range(len(op.extents.data))]
     dst, src = ([s * op.kind(p).esize for s in op.strides.data[p]] for p in (0, 1))
-    return [f"copy(dst, {tuple(dst)}, src, {tuple(src)}, ({extents},), {op.kind(0).esize})"]
+    if op.kind(0).dtype in tile.HALVES:
+        extents[-1] = f"(n{len(extents) - 1} + 1)//2"
+        dst, src = ([s if s == 1 else s // 2 for s in strides] for strides in (dst, src))
+    return [f"copy(dst, {tuple(dst)}, src, {tuple(src)}, ({', '.join(extents)},), {op.kind(0).esize})"]
 
 
 def _filled(w: _Writer, op: tile.TileOp) -> list[str]:
@@ -320,6 +333,17 @@ def _fed(w: _Writer, op: tile.TileOp) -> list[str]:
     a = f"src, 0, {source[0] * size}, {source[1] * size}, {DTYPES[op.kind(1).dtype]}"
     d = f"dst, 0, {target[0] * 4}, {target[1] * 4}, {DTYPES[word]}"
     return [f"vmap(0, 1, n0, n1, {d}, {a}, {_ABSENT}, {_ABSENT}, 0.0, 0.0, 1, 1, S, C)"]
+
+
+def _dequantised(w: _Writer, op: tile.TileOp) -> list[str]:
+    dst, src, scale = (op.kind(p) for p in range(3))
+    source = f"src, {op.strides.data[1][1] * src.esize // src.per_byte}, {src.dtype!r}"
+    scales = f"scale, {op.strides.data[2][0] * scale.esize}, {scale.dtype!r}"
+    zeros = f"zero, {op.strides.data[3][0]}" if "zero" in op.roles else "0, 0"
+    block = op.field("block").base
+    return [
+        f"dequantise(dst, {op.strides.data[0][0]}, {dst.dtype!r}, {source}, {scales}, {zeros}, n0, n1, k0, {block})"
+    ]
 
 
 def _unfolded(w: _Writer, op: tile.TileOp) -> list[str]:
@@ -431,6 +455,7 @@ _CALLS: dict[type[tile.TileOp], Callable[[_Writer, Any], list[str]]] = {
     tile.FillOp: _filled,
     tile.FeedAOp: _fed,
     tile.FeedBOp: _fed,
+    tile.FeedQOp: _dequantised,
     tile.Im2colOp: _unfolded,
     tile.MmaOp: _multiplied,
     tile.MmaDwOp: _depthwise,

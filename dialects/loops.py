@@ -15,16 +15,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Index along one tensor axis: Σ coef·d[dim] + offset. No terms: the axis is broadcast (index `offset`)."""
+    """Index along one tensor axis: ⌊(Σ coef·d[dim] + offset) / per⌋. No terms: the axis is broadcast, at `offset`."""
 
     terms: tuple[tuple[int, int], ...] = ()
     """Pairs (dim, coef)."""
     offset: int = 0
+    per: int = 1
+    """Places of the loops that share an element: a byte of packed integers, a scale of a block."""
 
     @property
     def dim(self) -> int | None:
         """The loop dimension if the index is exactly that dimension."""
-        return self.terms[0][0] if len(self.terms) == 1 and self.terms[0][1] == 1 and self.offset == 0 else None
+        alone = len(self.terms) == 1 and self.terms[0][1] == 1 and self.offset == 0 and self.per == 1
+        return self.terms[0][0] if alone else None
 
 
 IndexMap = tuple[Axis, ...]

@@ -45,7 +45,7 @@ GROUPS: tuple[tuple[str, tuple[isa.Instruction, ...]], ...] = (
     ("Control", isa.CONTROL),
     ("Synchronisation", isa.SYNC),
     ("Moves", isa.MOVES),
-    ("Feeding the cube", isa.FEEDS),
+    ("Feeding the cube", isa.FEEDS + isa.DEQUANTISE),
     ("The cube", isa.CUBE),
     ("Drain", isa.DRAIN),
     ("Vector", isa.VECTOR),
@@ -111,7 +111,8 @@ def access_row(access: isa.Access) -> list[str]:
     how = "reads, writes" if access.reads and access.writes else "writes" if access.writes else "reads"
     space = access.space.name.lower() if isinstance(access.space, isa.Space) else f"`{access.space}`"
     runs = ", ".join(f"`{count}` × `{stride}`" for count, stride in access.runs)
-    return [code(access.field), space, how, runs, code(access.length), "" if access.when == "1" else code(access.when)]
+    place = code(access.field if access.start == "0" else f"{access.field} + {access.start}")
+    return [place, space, how, runs, code(access.length), "" if access.when == "1" else code(access.when)]
 
 
 def functions_text() -> str:

@@ -32,7 +32,9 @@ are known; *host*: the CPU runs it. A node that breaks a rule of the last column
 runs it; `stepwell assess` says which. Types are those that ONNX allows for the first operand and the device holds, i64
 and integers of 16 bits as i32; others go to the CPU. Tested: of ONNX's own cases ([conformance](conformance.md)), which
 have the shapes, those that run on the device, are known, need the CPU, are refused. Rules are those that the operator's
-own code states, with … for what hangs on the node; those that all operators share are not repeated.
+own code states, with … for what hangs on the node; those that all operators share are not repeated. Which weights of 4
+and 8 bits stay so until they are multiplied, and which are made floats, is in
+[decision 0010](decisions/0010-packed-weights-are-bytes.md).
 """
 
 

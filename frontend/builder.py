@@ -47,6 +47,8 @@ class GraphBuilder:
         self.cache = Cache()
         self.functions: list[FuncOp] = []
         """Of the module, besides `@main`."""
+        self.packed: dict[int, tuple[Array, Any]] = {}
+        """What known arrays were made of, by `id`; see `packed.py`."""
         self._inputs: list[str] = []
         self._outputs: list[tuple[str, SSAValue]] = []
 

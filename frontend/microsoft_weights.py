@@ -1,6 +1,7 @@
-"""Operators of the domain com.microsoft whose weights are integers of few bits: they are made floats at import.
+"""Operators of the domain com.microsoft whose weights are integers of few bits.
 
-What a weight is, (q − zero)·scale, is rounded once, to the type of the scales; so nothing is lost but room.
+What a weight is, (q − zero)·scale, is rounded once, to the type of the scales. That of a product stays packed if it is
+large; any other is made floats at import.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +11,15 @@ import numpy as np
 
 from ..dialects.graph.arithmetic import AddOp
 from ..dialects.graph.contract import MatMulOp
-from ..dialects.graph.op import InferError, element, f32
+from ..dialects.graph.op import InferError, ShapeError, element, f32, shape
+from ..dialects.graph.packed import LEAST_BLOCK
 from ..dialects.graph.views import normal_axis
 from ..dialects.standin import in_order
+from ..runtime.numerics.packed import pack, row_bytes
 from .model_file import Array
 from .node import Node, Value
 from .operators import apply
+from .packed import Packed, is_large, packed_product
 
 
 # packed integers ------------------------------------------------------------------------------------------------------
@@ -49,20 +53,43 @@ def matmul_nbits(node: Node) -> Sequence[Value]:
         raise InferError("blocks follow one another (found g_idx, which says the block of each column)")
     if given.get("weight_prepacked", 0):
         raise InferError("weights are as the standard packs them (found weight_prepacked)")
+    x, bias = node.operand(0), node.optional(5)
+    if shape(x)[-1:] != (k,):
+        raise ShapeError(f"the last axis of the left operand has K = {k} elements (found {list(shape(x))})")
+    kind = f32 if bias is not None else element(x)
+    packed = _packed(node, n, k, bits, block) if len(shape(x)) > 1 and is_large(n, k) else None
+    if packed is not None:
+        y = packed_product(node, x, packed, kind=kind)
+    else:
+        y = node.emit(MatMulOp, x, node.materialize(_floats(node, n, k, bits, block)), trans_b=True, element=kind)
+    return [y if bias is None else node.emit(AddOp, y, node.materialize(bias), element=element(x))]
+
+
+def _floats(node: Node, n: int, k: int, bits: int, block: int) -> Array:
+    """The weight [n, k] of a MatMulNBits as floats."""
     blocks = -(-k // block)
     q = unpacked(_constant(node, 1).reshape(n, blocks, -1), bits)
     scales, zeros = _constant(node, 2).reshape(n, blocks, 1), _zeros(node, n, blocks, bits)
-    known = block_weights(q[..., :block], scales, zeros).reshape(n, blocks * block)[:, :k]
-    x = node.operand(0)
-    bias = node.optional(5)
-    y = node.emit(
-        MatMulOp,
-        x,
-        node.materialize(in_order(known)),
-        trans_b=True,
-        element=f32 if bias is not None else element(x),
-    )
-    return [y if bias is None else node.emit(AddOp, y, node.materialize(bias), element=element(x))]
+    return in_order(block_weights(q[..., :block], scales, zeros).reshape(n, blocks * block)[:, :k])
+
+
+def _packed(node: Node, n: int, k: int, bits: int, block: int) -> Packed | None:
+    """The weight of a MatMulNBits as it is: 4 bits for 2, signed where there are no zero points. None if these are
+    floats."""
+    blocks, zeros = -(-k // block), node.known(3)
+    if (zeros is not None and zeros.dtype != np.uint8) or block < LEAST_BLOCK:
+        return None
+    wide, middle = max(bits, 4), 1 << (bits - 1)
+    data = _constant(node, 1).reshape(n, -1)
+    if bits != wide:
+        data = pack(unpacked(data, bits)[:, :k], f"u{wide}")
+    data, scales = data[:, : row_bytes(f"u{wide}", k)], _constant(node, 2).reshape(n, blocks)
+    if zeros is not None:
+        return Packed(f"u{wide}", data, scales, unpacked(zeros.reshape(n, -1), bits)[:, :blocks], block)
+    if bits != wide:
+        return Packed(f"u{wide}", data, scales, np.full((n, blocks), middle, np.uint8), block)
+    flip = middle | middle << 4 if bits == 4 else middle  # q − middle, as a signed integer
+    return Packed(f"i{wide}", data ^ np.uint8(flip), scales, None, block)
 
 
 FP4 = (0.0, 0.00520833333, 0.66666667, 1.0, 0.33333333, 0.5, 0.16666667, 0.25)

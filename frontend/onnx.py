@@ -41,6 +41,7 @@ from .node import AI_ONNX, Node, Value, size_of
 from .older import modern
 from .operators import TABLE, class_of, expand
 from .outputs import Outputs
+from .packed import remember
 from .problems import ImportProblems, ModelFileError
 from .schema import check_node
 from .shapes import check_values
@@ -342,6 +343,7 @@ class _Import:
             return self._loop(node)
         found = _known_outputs(node)
         if found is not None:
+            remember(node, found)
             return found
         _check_supported(node.proto, node.opset)
         extra = [key for key in node.proto.output[1:] if key in self._used]

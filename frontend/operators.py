@@ -17,6 +17,7 @@ from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
 from .node import Node, Value
 from .older import OLDER
+from .packed import product_of_packed
 
 Expansion = Callable[[Node], Sequence[Value]]
 Forms = Sequence[tuple[int, int | None, type[GraphOp]]]
@@ -58,6 +59,8 @@ def expand(node: Node) -> Sequence[Value]:
 
 def _operator(node: Node) -> Sequence[SSAValue]:
     """The results of the one op that stands for a node."""
+    if (product := product_of_packed(node)) is not None:
+        return [product]
     kind = class_of(node.operator, node.opset)
     assert kind is not None
     op = node.one(kind).owner

@@ -8,6 +8,7 @@ from xdsl.rewriter import Rewriter as IRRewriter
 
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import GraphOp, shape
+from ..dialects.graph.packed import PackedMatMulOp
 from ..dialects.graph.views import ReshapeOp
 from .tiling.access import Access, stored
 from .tiling.body import NotTileable
@@ -22,7 +23,7 @@ def absorb_operands(block: Block) -> Absorbed:
     """Gives each product its own copy of the views that make its operands, as far as strides can say them. What no
     one else used is dead then."""
     absorbed: Absorbed = {}
-    for op in [op for op in block.ops if isinstance(op, MatMulOp)]:
+    for op in [op for op in block.ops if isinstance(op, MatMulOp | PackedMatMulOp)]:
         places = [Access.whole(shape(v)) for v in op.operands[:2]]
         copies: list[GraphOp] = []
         for side in range(2):
@@ -72,7 +73,7 @@ def _copy(chain: list[GraphOp], op: GraphOp, side: int) -> list[GraphOp]:
 
 def outward_views(op: GraphOp, last: GraphOp) -> list[GraphOp]:
     """The views after the last op of the kernel of a product with which its result can be stored."""
-    if not isinstance(op, MatMulOp):
+    if not isinstance(op, MatMulOp | PackedMatMulOp):
         return []
     chain: list[GraphOp] = []
     while len(found := users(last.results[0])) == 1:

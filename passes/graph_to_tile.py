@@ -12,6 +12,7 @@ from ..dialects import tile
 from ..dialects.graph.constants import ConstantOp
 from ..dialects.graph.contract import Conv2DOp, Depthwise2DOp, GroupConv2DOp, MatMulOp
 from ..dialects.graph.op import GraphOp, dtype_name, shape
+from ..dialects.graph.packed import PackedMatMulOp
 from ..dialects.graph.pool import Window2DOp
 from ..dialects.graph.properties import ints
 from ..dialects.graph.recurrence import RecurrenceOp
@@ -156,6 +157,7 @@ def _window(name: str, region: Region, machine: Machine) -> tile.KernelOp:
 
 _FORMS: dict[type[GraphOp], Callable[[str, Region, Machine], tile.KernelOp]] = {
     MatMulOp: _matmul,
+    PackedMatMulOp: _matmul,
     Conv2DOp: _convolution,
     Depthwise2DOp: _depthwise,
     GroupConv2DOp: tile_groups,

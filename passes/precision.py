@@ -32,11 +32,13 @@ LEAST_F16 = 2.0**-14
 
 CONTRACTIONS = frozenset(
     {
-        *("graph.matmul", "graph.gemm", "graph.conv", "graph.conv_transpose"),
+        *("graph.matmul", "graph.packed_matmul", "graph.gemm", "graph.conv", "graph.conv_transpose"),
         *("graph.conv2d", "graph.group_conv2d", "graph.depthwise2d"),
     }
 )
 """Their first two operands have the low type; the others, biases, are f32."""
+KEPT = {"graph.packed_matmul": (2,)}
+"""Operands that keep their type: what packed integers stand for is rounded to that of their scales."""
 RECURRENT = frozenset({"graph.lstm", "graph.gru", "graph.rnn"})
 """Their first three operands and their first result have the low type; biases and states are f32."""
 TABLES = frozenset({"graph.resample"})
@@ -226,7 +228,7 @@ class _Typing:
     def _contract(self, op: GraphOp, low: range) -> None:
         """The operands at the places `low` have the low type, the others f32."""
         for index, operand in enumerate(op.operands):
-            if element(operand) in FLOATS:
+            if element(operand) in FLOATS and index not in KEPT.get(op.name, ()):
                 op.operands[index] = self._as(operand, self.low if index in low else f32, op)
 
     def _recur(self, op: GraphOp, low: range) -> None:

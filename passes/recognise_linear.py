@@ -17,6 +17,7 @@ from ..dialects.graph.elementwise import AffineOp
 from ..dialects.graph.emit import Emit
 from ..dialects.graph.norm import BatchNormOp
 from ..dialects.graph.op import FLOATS, Array, GraphOp, element, f32, shape
+from ..dialects.graph.packed import PackedMatMulOp
 from ..dialects.graph.properties import flag, ints, number
 from ..dialects.standin import in_order
 from .context import CompileContext
@@ -193,16 +194,19 @@ def _conv_with(conv: ConvOp, at: GraphOp, rewriter: Rewriter, x: SSAValue, weigh
 
 
 def fold_into_matmul(op: GraphOp, rewriter: Rewriter) -> None:
-    """matmul(a, b)·s + t → matmul(a, b·s, t) with a constant b; matmul(a, b) + t → matmul(a, b, t) with any."""
+    """matmul(a, b)·s + t → matmul(a, b·s, t) with a constant b; matmul(a, b) + t → matmul(a, b, t) with any, also a
+    packed one."""
     found = linear(op, rewriter.ctx)
     matmul = found.x.owner if found is not None else None
-    if found is None or not isinstance(matmul, MatMulOp) or len(shape(matmul.b)) < 2 or element(op.results[0]) != f32:
+    if found is None or not isinstance(matmul, MatMulOp | PackedMatMulOp) or element(op.results[0]) != f32:
+        return
+    if isinstance(matmul, MatMulOp) and len(shape(matmul.b)) < 2:
         return
     scale, shift = (_per_axis(value, len(shape(matmul.result)), -1) for value in (found.scale, found.shift))
     if scale is None or shift is None:
         return
     b, bias = (
-        array_of(matmul.b, rewriter.ctx),
+        array_of(matmul.b, rewriter.ctx) if isinstance(matmul, MatMulOp) else None,
         np.float64(0) if matmul.bias is None else array_of(matmul.bias, rewriter.ctx),
     )
     if bias is None or (b is None and np.any(scale != 1)):
@@ -217,18 +221,22 @@ def fold_into_matmul(op: GraphOp, rewriter: Rewriter) -> None:
 
 
 def _matmul_with(
-    matmul: MatMulOp, at: GraphOp, rewriter: Rewriter, b: Array | None, scale: Array, bias: Array
+    matmul: MatMulOp | PackedMatMulOp,
+    at: GraphOp,
+    rewriter: Rewriter,
+    b: Array | None,
+    scale: Array,
+    bias: Array,
 ) -> SSAValue:
     """`matmul` with b scaled along n and another bias, before `at`."""
-    value = matmul.b
+    operands = [value for value in matmul.operands if value is not matmul.bias]
     if b is not None and np.any(scale != 1):
         per_column = scale.reshape(-1, 1) if flag(matmul.properties, "trans_b") and scale.size > 1 else scale
         scaled = constant(in_order((b * per_column).astype(b.dtype)), rewriter.ctx.weights)
-        value = rewriter.insert(scaled).results[0]
-    operands = [matmul.a, value]
+        operands[1] = rewriter.insert(scaled).results[0]
     if np.any(bias) or matmul.bias is not None:
         operands.append(rewriter.insert(constant(in_order(bias.astype(np.float32)), rewriter.ctx.weights)).results[0])
-    return rewriter.insert(MatMulOp.build_op(operands, matmul.properties, element(at.results[0]))).results[0]
+    return rewriter.insert(type(matmul).build_op(operands, matmul.properties, element(at.results[0]))).results[0]
 
 
 def _per_axis(value: Array, rank: int, axis: int) -> Array | None:

@@ -127,9 +127,7 @@ def _access(access: isa.Access, instruction: isa.Instruction) -> list[str]:
     def at(formula: str) -> str:
         return translate(formula, instruction)
 
-    address = access.field
-    if instruction.name == "im2col" and access.field == "src":
-        address = f"src + ({isa.IM2COL_FIRST_ROW}) * row"
+    address = access.field if access.start == "0" else f"{access.field} + {access.start}"
     kind = f"{WRITES} + ({READS} if {at(access.reads)} else 0)" if access.writes else f"{READS}"
     space = at(access.space) if isinstance(access.space, str) else str(int(access.space))
     values = [space, kind, at(address), at(access.length)]

@@ -8,12 +8,14 @@ Formulas (`cycles`, `gm_bytes`, runs, lengths, `when`) are Python expressions ov
 constants of the target (`T.name` of `runtime/target.py`), `PASSES` (vector cycles of the function), `up(a, b)` (⌈a/b⌉).
 """
 
+from .isa_dequantise import DEQUANTISE
 from .isa_form import (
     ACTIVATIONS,
     COUNTERS,
     DTYPES,
     ISA_VERSION,
     NAMED_VALUES,
+    PACKED,
     REDUCTIONS,
     TOKEN_IDS,
     TOKEN_LIMIT,
@@ -23,6 +25,7 @@ from .isa_form import (
     Instruction,
     Kind,
     Space,
+    fed,
     fields,
     runs,
     size,
@@ -31,7 +34,8 @@ from .isa_indirect import INDIRECT
 
 __all__ = [
     "ACTIVATIONS", "BY_NAME", "COUNTERS", "DTYPES", "INSTRUCTIONS", "ISA_VERSION", "MAX_FIELDS", "NAMED_VALUES",
-    "OPCODE", "REDUCTIONS", "TOKEN_IDS", "TOKEN_LIMIT", "Access", "Engine", "Field", "Instruction", "Kind", "Space",
+    "OPCODE", "PACKED", "REDUCTIONS", "TOKEN_IDS", "TOKEN_LIMIT", "Access", "Engine", "Field", "Instruction", "Kind",
+    "Space",
 ]  # fmt: skip
 
 _ES = size("dtype")
@@ -210,11 +214,6 @@ MOVES = (
 )
 
 # feeds ---------------------------------------------------------------------------------------------------------------
-def _fed(rows: str, columns: str, block: str, path: str) -> str:
-    """Cycles to bring a matrix over a path: in whole blocks, of as many rows as the cube's and 32 bytes."""
-    return f"T.fixed_feed + up(up({rows}, T.{block}) * T.{block} * up({columns} * {_ES}, 32) * 32, T.{path})"
-
-
 _IM2COL_ROWS = "max(0, min(h, (m0 + m - 1) // ow * sh - ph + (kh - 1) * dh + 1) - max(0, m0 // ow * sh - ph))"
 
 FEEDS = (
@@ -231,7 +230,7 @@ FEEDS = (
             trans=0  flag     src is stored [k, m]
             dtype    dtype    element type
         """),
-        cycles=_fed("m", "k", "cube_m", "feed_a_bytes"),
+        cycles=fed("m", "k", "cube_m", "feed_a_bytes"),
         extents=("m", "k"),
         accesses=(
             Access("src", Space.L1, False, (("k if trans else m", "pitch"),), f"(m if trans else k) * {_ES}"),
@@ -251,7 +250,7 @@ FEEDS = (
             trans=0  flag     src is stored [n, k]
             dtype    dtype    element type
         """),
-        cycles=_fed("n", "k", "cube_n", "feed_b_bytes"),
+        cycles=fed("n", "k", "cube_n", "feed_b_bytes"),
         extents=("k", "n"),
         accesses=(
             Access("src", Space.L1, False, (("n if trans else k", "pitch"),), f"(k if trans else n) * {_ES}"),
@@ -291,17 +290,18 @@ FEEDS = (
             pad=0     float    value outside the image
             dtype     dtype    element type
         """),
-        cycles=_fed("m", "k", "cube_m", "feed_a_bytes"),
+        cycles=fed("m", "k", "cube_m", "feed_a_bytes"),
         extents=("m", "k"),
         accesses=(
             # It reserves the image rows that its pixels can touch, in whole.
-            Access("src", Space.L1, False, ((_IM2COL_ROWS, "row"), ("w", "pixel")), f"channels * {_ES}"),
+            Access(
+                "src", Space.L1, False, ((_IM2COL_ROWS, "row"), ("w", "pixel")), f"channels * {_ES}",
+                start="(max(0, m0 // ow * sh - ph) - row0) * row",
+            ),
             Access("dst", Space.L0A, True, (("m", f"ld * {_ES}"),), f"k * {_ES}"),
         ),
     ),
 )
-IM2COL_FIRST_ROW = "max(0, m0 // ow * sh - ph) - row0"
-"""Row of the panel at which the footprint of `im2col` begins."""
 
 # cube and drain ------------------------------------------------------------------------------------------------------
 BLOCK_K = "(T.cube_k_f32 if dtype == 2 else T.cube_k_f16 if dtype < 2 else T.cube_k_i8)"
@@ -494,7 +494,7 @@ VECTOR = (
 )
 
 # fmt: on
-INSTRUCTIONS: tuple[Instruction, ...] = CONTROL + SYNC + MOVES + FEEDS + CUBE + DRAIN + VECTOR + INDIRECT
+INSTRUCTIONS: tuple[Instruction, ...] = CONTROL + SYNC + MOVES + FEEDS + CUBE + DRAIN + VECTOR + INDIRECT + DEQUANTISE
 BY_NAME = {instruction.name: instruction for instruction in INSTRUCTIONS}
 OPCODE = {instruction.name: code for code, instruction in enumerate(INSTRUCTIONS)}
 MAX_FIELDS = max(len(instruction.fields) for instruction in INSTRUCTIONS)

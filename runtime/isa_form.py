@@ -31,6 +31,8 @@ class Space(IntEnum):
 
 
 DTYPES = {"f16": 0, "bf16": 1, "f32": 2, "i8": 3, "u8": 4, "i32": 5, "b8": 6}
+PACKED = {"i8": 3, "u8": 4, "i4": 8, "u4": 9}
+"""Integers that a feed makes floats of; those of 4 bits stand two in a byte, the first in its low half."""
 ACTIVATIONS = {"none": 0, "relu": 1, "clip": 2}
 REDUCTIONS = {"sum": 0, "max": 1, "min": 2, "prod": 3}
 TOKEN_IDS = 8
@@ -40,12 +42,13 @@ COUNTERS = 1024
 """Global counters for synchronisation between cores and kernels."""
 
 Kind = Literal[
-    "address", "extent", "stride", "integer", "flag", "float", "dtype", "space", "engine", "fn", "act", "reduction",
-    "register", "ring",
+    "address", "extent", "stride", "integer", "flag", "float", "dtype", "packed", "space", "engine", "fn", "act",
+    "reduction", "register", "ring",
 ]  # fmt: skip
 
 NAMED_VALUES: dict[str, dict[str, int]] = {
     "dtype": DTYPES,
+    "packed": PACKED,
     "act": ACTIVATIONS,
     "reduction": REDUCTIONS,
     "space": {space.name.lower(): int(space) for space in Space},
@@ -80,6 +83,8 @@ class Access:
     reads: str = "0"
     """For a written operand: it is read as well if this formula is not 0."""
     when: str = "1"
+    start: str = "0"
+    """Bytes from the address to the first run."""
 
 
 _QUEUE_FIELDS = {"set": "src", "wait": "dst", "grant": "dst", "signal": "engine", "await": "engine"}
@@ -131,3 +136,8 @@ def runs(text: str) -> tuple[tuple[str, str], ...]:
 def size(field: str) -> str:
     """Bytes of an element whose type stands in a field."""
     return f"(2 if {field} < 2 else 4 if {field} == 2 or {field} == 5 else 1)"
+
+
+def fed(rows: str, columns: str, block: str, path: str) -> str:
+    """Cycles to bring a matrix over a path: in whole blocks, of as many rows as the cube's and 32 bytes."""
+    return f"T.fixed_feed + up(up({rows}, T.{block}) * T.{block} * up({columns} * {size('dtype')}, 32) * 32, T.{path})"

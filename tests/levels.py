@@ -34,6 +34,7 @@ from stepwell.dialects.graph.constants import NUMPY, WeightOp
 from stepwell.dialects.graph.contract import Conv2DOp, Depthwise2DOp, GroupConv2DOp, MatMulOp
 from stepwell.dialects.graph.gather import GatherElementsOp, GatherOp
 from stepwell.dialects.graph.op import GraphOp, dtype_name, element, shape
+from stepwell.dialects.graph.packed import PackedMatMulOp
 from stepwell.dialects.graph.pool import Window2DOp
 from stepwell.dialects.graph.properties import ints
 from stepwell.dialects.graph.structure import LaunchOp
@@ -146,7 +147,9 @@ def _seed_weights(module: ModuleOp, store: WeightStore, seed: int) -> None:
     for op in module.walk():
         if isinstance(op, WeightOp):
             random = np.random.default_rng([seed, int(op.handle.data[-8:], 16)])
-            op.properties["handle"] = StringAttr(store.add(random_array(random, op.result, "")))
+            packed = any(isinstance(use.operation, PackedMatMulOp) and use.index == 1 for use in op.result.uses)
+            kind = "uniform(0, 256)" if packed else ""
+            op.properties["handle"] = StringAttr(store.add(random_array(random, op.result, kind)))
 
 
 def random_array(random: np.random.Generator, value: SSAValue, kind: str) -> Array:
@@ -378,7 +381,7 @@ def _cube_cycles(op: GraphOp, target: Target) -> float:
 
 def _depth(op: GraphOp) -> int:
     """Products that one element of the result is the sum of."""
-    if isinstance(op, MatMulOp):
+    if isinstance(op, MatMulOp | PackedMatMulOp):
         return shape(op.a)[-1]
     if isinstance(op, Conv2DOp):
         return math.prod(ints(op.properties, "kernel")) * shape(op.x)[3]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from numpy.typing import NDArray
@@ -180,3 +181,41 @@ def text_model(
     for number, node in enumerate(model.graph.node):
         node.name = f"{node.op_type}_{number}"
     return model
+
+
+def packed_mlp(batch: int = 4, sizes: Sequence[int] = (300, 256, 272, 244)) -> onnx.ModelProto:
+    """Weights of few bits: MatMulNBits with and without zero points, a MatMul behind a DequantizeLinear."""
+    rng, nodes, known, x = np.random.default_rng(9), list[onnx.NodeProto](), dict[str, Array](), "x"
+
+    def scales(fan_in: int, *size: int) -> Array:
+        return ((0.5 + rng.random(size)) / (4 * np.sqrt(fan_in))).astype(np.float32)
+
+    for i, (k, n) in enumerate(pairwise(sizes)):
+        result = f"product_{i}"
+        if i < 2:
+            block, names = (32, 16)[i], [f"w{i}", f"s{i}", f"z{i}"][: 3 - i]
+            blocks = -(-k // block)
+            known[names[0]] = rng.integers(0, 256, (n, blocks, block // 2)).astype(np.uint8)
+            known[names[1]] = scales(k, n, blocks)
+            if i == 0:
+                known[names[2]] = rng.integers(0x66, 0x99, (n, -(-blocks // 2))).astype(np.uint8)
+            more: dict[str, Any] = {"domain": "com.microsoft", "N": n, "K": k, "bits": 4, "block_size": block}
+            nodes.append(helper.make_node("MatMulNBits", [x, *names], [result], result, **more))
+            known[f"b{i}"] = rng.standard_normal(n).astype(np.float32)
+            nodes.append(helper.make_node("Add", [result, f"b{i}"], [f"sum_{i}"], f"sum_{i}"))
+            x = f"act_{i}"
+            nodes.append(helper.make_node("Relu", [f"sum_{i}"], [x], x))
+        else:
+            known[f"w{i}"] = rng.integers(-8, 8, (n, k)).astype(ml_dtypes.int4)
+            known[f"s{i}"] = scales(k, n, -(-k // 64))
+            nodes.append(
+                helper.make_node("DequantizeLinear", [f"w{i}", f"s{i}"], [f"f{i}"], f"f{i}", axis=1, block_size=64)
+            )  # right before a MatMul, onnxruntime would round the activations to bytes
+            nodes.append(helper.make_node("Transpose", [f"f{i}"], [f"t{i}"], f"t{i}", perm=[1, 0]))
+            nodes.append(helper.make_node("MatMul", [x, f"t{i}"], [result], result))
+            x = result
+    infos = [helper.make_tensor_value_info(*each) for each in (("x", 1, [batch, sizes[0]]), (x, 1, [batch, sizes[-1]]))]
+    constants = [numpy_helper.from_array(array, name) for name, array in known.items()]
+    graph = helper.make_graph(nodes, "packed", infos[:1], infos[1:], constants)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)

@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 
 from stepwell.backend.encode import compile_kernel
 from stepwell.dialects.graph.contract import Conv2DOp, Depthwise2DOp, MatMulOp
+from stepwell.dialects.graph.packed import PackedMatMulOp
 from stepwell.dialects.tile import KernelOp
 from stepwell.driver.compilation import Compilation
 from stepwell.passes.graph_to_tile import region_of, tile_kernel
@@ -38,7 +39,7 @@ def searched_kernels(work: Compilation) -> Iterator[tuple[str, Region]]:
     for op in work.module.ops:
         if isinstance(op, FuncOp) and op.sym_visibility is not None and op.sym_visibility.data == "private":
             region = region_of(op)
-            if isinstance(region.ops[0], (MatMulOp, Conv2DOp, Depthwise2DOp)):
+            if isinstance(region.ops[0], (MatMulOp, PackedMatMulOp, Conv2DOp, Depthwise2DOp)):
                 yield op.sym_name.data, region
 
 

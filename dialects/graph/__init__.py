@@ -13,6 +13,7 @@
 | `views.py` | what only moves elements |
 | `gather.py` | what moves elements to or from where an index tensor says |
 | `resize.py`, `sample.py`, `scan.py` | resampling of an axis; samples at computed places; running sums |
+| `packed.py` | products with weights of packed integers |
 | `quantize.py` | between floats and the integers that stand for them |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
@@ -36,6 +37,7 @@ from . import (
     gather,
     host,
     norm,
+    packed,
     pool,
     quantize,
     recurrence,
@@ -51,7 +53,7 @@ from .op import GraphOp
 
 FAMILIES = (
     *(elementwise, arithmetic, activations, composites),
-    *(contract, conv, conv_transpose, pool, reduce, norm, recurrent, recurrence),
+    *(contract, packed, conv, conv_transpose, pool, reduce, norm, recurrent, recurrence),
     views,
     gather,
     resize,

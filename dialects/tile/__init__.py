@@ -29,18 +29,32 @@ In an expression i0, i1 … are the op's own index operands (`at`): loop indices
 index arguments of the kernel, coordinates of the core in a grid, or scalars; `core` is the core's number. In
 `%i, %j, %k = tile.grid 4, 2` the core is (%i·4 + %j)·2 + %k with %j < 4 and %k < 2. A buffer with n slots belongs to
 the loop around its `tile.alloc`: each iteration uses the next slot. Strides belong to the extents from left to right; 0
-repeats an element. Extents of 0 make the op do nothing.
+repeats an element. Extents of 0 make the op do nothing. Elements of 4 bits stand two in a byte: boxes of them begin
+with a byte, and so do their rows; an odd extent takes its last byte whole.
 
 `ops.py` has the structure, `engine_ops.py` the operations, `rules.py` what they demand of their boxes, `builder.py`
 makes kernels in Python.
 """
 
-from .attributes import DTYPES, LANES, NAMES, SIZES, SPACES, BufferType, ExprsAttr, FieldsAttr, ShapeAttr, StridesAttr
+from .attributes import (
+    DTYPES,
+    HALVES,
+    LANES,
+    NAMES,
+    SIZES,
+    SPACES,
+    BufferType,
+    ExprsAttr,
+    FieldsAttr,
+    ShapeAttr,
+    StridesAttr,
+)
 from .engine_ops import (
     ENGINE_OPS,
     DrainOp,
     FeedAOp,
     FeedBOp,
+    FeedQOp,
     FillOp,
     FoldOp,
     GatherOp,
@@ -60,9 +74,9 @@ from .footprint import capacity, footprint
 from .ops import AllocOp, ForOp, GridOp, KernelOp, Operand, ScalarOp, TileOp, walk_loops
 
 __all__ = [
-    "DTYPES", "LANES", "NAMES", "SIZES", "SPACES",
+    "DTYPES", "HALVES", "LANES", "NAMES", "SIZES", "SPACES",
     "BufferType", "ExprsAttr", "FieldsAttr", "ShapeAttr", "StridesAttr",
-    "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FillOp", "FoldOp", "ForOp", "GatherOp", "GridOp",
-    "Im2colOp", "IotaOp", "KernelOp", "LoadOp", "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp",
+    "ENGINE_OPS", "AllocOp", "DrainOp", "FeedAOp", "FeedBOp", "FeedQOp", "FillOp", "FoldOp", "ForOp", "GatherOp",
+    "GridOp", "Im2colOp", "IotaOp", "KernelOp", "LoadOp", "MapOp", "MmaDwOp", "MmaOp", "MoveOp", "Operand", "ReduceOp",
     "ScalarOp", "ScatterOp", "StoreOp", "Tile", "TileOp", "capacity", "footprint", "walk_loops",
 ]  # fmt: skip

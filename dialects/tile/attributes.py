@@ -33,10 +33,15 @@ DTYPES: dict[str, Attribute] = {
     "u8": IntegerType(8, Signedness.UNSIGNED),
     "i32": IntegerType(32),
     "b8": i1,
+    "i4": IntegerType(4),
+    "u4": IntegerType(4, Signedness.UNSIGNED),
 }
 """Element types of the device by name; in text `u8` is `ui8` and `b8` is `i1`."""
 NAMES = {attribute: name for name, attribute in DTYPES.items()}
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "i8": 1, "u8": 1, "i32": 4, "b8": 1}
+"""Bytes of an element."""
+HALVES = ("i4", "u4")
+"""Types of which two elements stand in a byte, the first in its low half."""
 SPACES = tuple(space.name.lower() for space in Space)
 LANES = 16
 """Rows of L0B and L0C are padded to a multiple of this many elements."""
@@ -174,7 +179,13 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def esize(self) -> int:
-        return SIZES[self.dtype]
+        """Bytes of an element; of what two elements share, 1."""
+        return SIZES.get(self.dtype, 1)
+
+    @property
+    def per_byte(self) -> int:
+        """Elements that share a byte."""
+        return 2 if self.dtype in HALVES else 1
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -200,7 +211,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     @property
     def bytes(self) -> int:
         """Bytes of one slot as stored."""
-        return self.elements * self.esize
+        return self.elements * self.esize // self.per_byte
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -223,6 +234,8 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(f"element type {self.element}; expected one of {', '.join(DTYPES)}")
         if not 1 <= self.slots.data <= MAX_SLOTS:
             raise VerifyException(f"{self.slots.data} slots; expected 1 to {MAX_SLOTS}")
+        if self.element in (DTYPES["i4"], DTYPES["u4"]) and (not self.dims or self.dims[-1] % 2):
+            raise VerifyException(f"a row of {NAMES[self.element]} is whole bytes (found {list(self.dims)} elements)")
         if any(size < 1 for size in self.dims):
             raise VerifyException(f"shape {list(self.dims)}; every size is at least 1 (sizes that vary are extents)")
 

@@ -230,6 +230,12 @@ class KernelBuilder:
     def feed_b(self, dst: Box, src: Box, extents: Sequence[Index]) -> None:
         self._emit(engine_ops.FeedBOp, [dst, src], extents)
 
+    def feed_q(
+        self, dst: Box, src: Box, scale: Box, zero: Box | None, extents: Sequence[Index], k0: Index, block: int
+    ) -> None:
+        boxes = [dst, src, scale, *([zero] if zero else [])]
+        self._emit(engine_ops.FeedQOp, boxes, extents, k0=k0, block=block)
+
     def im2col(self, dst: Box, src: Box, extents: Sequence[Index], **geometry: Index) -> None:
         """Geometry: the fields m0, k0, ow, kh, kw, channels, c0, sh, sw, dh, dw, ph, pw, row0, h, w, pad of the
         instruction.

@@ -8,7 +8,8 @@ from xdsl.irdl import irdl_op_definition
 from .attributes import ATTRIBUTES
 from .ops import AllocOp, ForOp, GridOp, KernelOp, Operand, ScalarOp, TileOp
 
-NUMBERS = "f16 bf16 f32 i8 u8"
+FLOATS = "f16 bf16 f32"
+NUMBERS = f"{FLOATS} i8 u8"
 
 
 @irdl_op_definition
@@ -70,6 +71,26 @@ class FeedBOp(TileOp):
     OPERANDS: ClassVar = (Operand("dst", "l0b", types=NUMBERS), Operand("src", "l1", like="dst"))
     RANK: ClassVar = (2, 2)
     INSTRUCTION: ClassVar = "feed_b"
+
+
+@irdl_op_definition
+class FeedQOp(TileOp):
+    """Brings extents (k, n) of integers, k contiguous (strides 1, pitch), from L1 to L0B as floats: (q − zero)·scale.
+
+    `scale` and `zero` hold a row for each column (strides pitch, 1), in it an element for each `block` of k; `k0` is
+    the first k, counted from the beginning of those rows.
+    """
+
+    name = "tile.feed_q"
+    OPERANDS: ClassVar = (
+        Operand("dst", "l0b", types=FLOATS),
+        Operand("src", "l1", types="i4 u4 i8 u8"),
+        Operand("scale", "l1", axes=(1, -1), types=FLOATS),
+        Operand("zero", "l1", axes=(1, -1), optional=True, types="i8 u8"),
+    )
+    RANK: ClassVar = (2, 2)
+    INSTRUCTION: ClassVar = "feed_q"
+    FIELDS: ClassVar = "k0 block"
 
 
 @irdl_op_definition
@@ -220,7 +241,7 @@ class ScatterOp(TileOp):
 
 
 ENGINE_OPS: tuple[type[TileOp], ...] = (
-    LoadOp, FillOp, StoreOp, MoveOp, FeedAOp, FeedBOp, Im2colOp,
+    LoadOp, FillOp, StoreOp, MoveOp, FeedAOp, FeedBOp, FeedQOp, Im2colOp,
     MmaOp, MmaDwOp, FoldOp, DrainOp, MapOp, ReduceOp, IotaOp, GatherOp, ScatterOp,
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What `evaluate_tile` does in numpy: strided copies, fills, and patches of an image."""
+"""What `evaluate_tile` does in numpy: strided copies, fills, packed integers, and patches of an image."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...runtime.numerics import host
 from ...runtime.numerics.dtype import DType
+from ...runtime.numerics.packed import dequantised, row_bytes, unpack
 
 Array = NDArray[Any]
 _WORDS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
@@ -63,6 +65,20 @@ def indirect(
         view(dst, word, shape, dst_strides)[...] = table[place, *within]
     else:
         view(dst, word, (rows, *shape), dst_strides)[place, *within] = view(src, word, shape, src_strides)
+
+
+def dequantise(
+    dst: int, ld: int, dtype: str, src: int, pitch: int, of: str, scale: int, scale_pitch: int, scale_type: str,
+    zero: int, zero_pitch: int, k: int, n: int, k0: int, block: int,
+) -> None:  # fmt: skip
+    """dst[i, j] = (q − zero)·scale of element i of column j as words of f32; row 0 is number `k0` of its blocks."""
+    packed = view(src, _WORDS[1], (n, row_bytes(of, k)), (pitch, 1))
+    kind, blocks = DType.parse(scale_type), (k0 + k - 1) // block + 1
+    scales = view(scale, kind.numpy, (n, blocks), (scale_pitch, kind.size))
+    zeros = view(zero, np.dtype(f"{'u' * (of[0] == 'u')}int8"), (n, blocks), (zero_pitch, 1)) if zero else None
+    q = np.pad(unpack(packed, of, k), ((0, 0), (k0, 0)))
+    found = host.cast(host.cast(dequantised(q, scales, zeros, block)[:, k0:], DType.parse(dtype)), DType.F32)
+    view(dst, np.dtype(np.float32), (k, n), (4 * ld, 4))[...] = found.T
 
 
 @lru_cache(256)

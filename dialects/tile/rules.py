@@ -11,6 +11,8 @@ from . import ops
 from .attributes import LANES
 
 INTEGERS = ("i8", "u8")
+LEAST_BLOCK = 16
+"""Elements that share a scale."""
 _ARITY = {code: FUNCTIONS[name].arity for name, code in CODES.items()}
 
 
@@ -52,6 +54,8 @@ def _box_problems(op: "ops.TileOp", position: int) -> Iterator[str]:
         yield f"{rule.role} is of {rule.types.replace(' ', ', ')} (found {kind.dtype})"
     if rule.like is not None and kind.dtype != (other := op.kind(op.roles[rule.like])).dtype:
         yield f"{rule.role} has the type of {rule.like}, {other.dtype} (found {kind.dtype})"
+    if kind.per_byte > 1:
+        yield from _half_problems(op, position)
     rank = rule.rank(len(op.extents.data))
     if rule.row:
         if not strides or strides[-1] != 1 or any(stride for stride in strides[:-1] if len(strides) > len(kind.dims)):
@@ -66,6 +70,18 @@ def _box_problems(op: "ops.TileOp", position: int) -> Iterator[str]:
     elif op.skew(position) and isinstance(op.buffers[position].owner.parent_op(), ops.KernelOp):
         yield f"{rule.role} has earlier slots only if its buffer belongs to a loop (found ago {op.skew(position)})"
     yield from _size_problems(op, position)
+
+
+def _half_problems(op: "ops.TileOp", position: int) -> Iterator[str]:
+    """Boxes of half bytes are whole bytes: their rows begin with one."""
+    rule, kind, strides = op.OPERANDS[position], op.kind(position), op.strides.data[position]
+    if op.INSTRUCTION not in ("load", "feed_q"):
+        yield f"half bytes are loaded, and read by a tile.feed_q (found {rule.role} of {kind.dtype})"
+    offset = op.offsets.data[position]
+    odd = [value for value in (offset.base, *(s for s in strides if s != 1)) if value % 2]
+    if odd or strides.count(1) != 1:
+        found = f"offset {offset}, strides {list(strides)}"
+        yield f"a box of {kind.dtype} begins with a byte, as do its rows (found {found})"
 
 
 def _size_problems(op: "ops.TileOp", position: int) -> Iterator[str]:
@@ -118,6 +134,20 @@ def _check_feed_b(op: "ops.TileOp") -> Iterator[str]:
     yield from _lanes(op, "dst")
 
 
+def _check_feed_q(op: "ops.TileOp") -> Iterator[str]:
+    """k contiguous, blocks of at least 16, zero points signed as the integers are."""
+    yield from _lanes(op, "dst")
+    for role, axis in (("src", 0), ("scale", 1), ("zero", 1)):
+        if role in op.roles and (strides := op.strides.data[op.roles[role]])[axis] != 1:
+            yield f"the stride of {role} along k is 1 (found {list(strides)})"
+    of = op.kind(op.roles["src"]).dtype
+    if "zero" in op.roles and (zero := op.kind(op.roles["zero"]).dtype) != f"{of[0]}8":
+        yield f"zero points of {of} are {of[0]}8 (found {zero})"
+    block = constant(op.field("block"))
+    if block is None or block < LEAST_BLOCK:
+        yield f"block is a constant of at least {LEAST_BLOCK} (found {op.field('block')})"
+
+
 def _check_fold(op: "ops.TileOp") -> Iterator[str]:
     yield from _lanes(op, "dst")
     if op.strides.data[0] != op.strides.data[1]:
@@ -152,6 +182,7 @@ _OWN = {
     "mma": _check_mma,
     "mma_dw": _check_mma,
     "feed_b": _check_feed_b,
+    "feed_q": _check_feed_q,
     "fold": _check_fold,
     "vmap": _check_map,
     "vreduce": _check_reduce,

@@ -18,13 +18,16 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects import tile
+from ...dialects.graph.contract import Convolution, MatMulOp
 from ...dialects.graph.op import GraphOp, dtype_name, shape
+from ...dialects.graph.packed import PackedMatMulOp
 from ...dialects.loops import Map
 from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
+from .packed import Scales, packed_arguments
 from .product import SEGMENT, Matrix, Product, Tiling, schedules
 from .schedule import Epilogue
 from .space import Spot, flat_arguments, open_tiles, up16
@@ -48,6 +51,11 @@ def tile_operands(region: Region) -> list[SSAValue]:
     return [v for v in region.arguments if v not in panels or any(v in op.operands for op in epilogue(region))]
 
 
+def bias_of(anchor: GraphOp) -> SSAValue | None:
+    """The bias of a contraction."""
+    return anchor.bias if isinstance(anchor, MatMulOp | PackedMatMulOp | Convolution) else None
+
+
 def epilogue_of(region: Region) -> Epilogue:
     """What follows the accumulator of a region, in numbers."""
     ops, anchor = epilogue(region), region.ops[0]
@@ -60,7 +68,7 @@ def epilogue_of(region: Region) -> Epilogue:
     others = tile_operands(region)
     size = math.prod(shape(anchor.results[0]))
     whole = tuple(SIZES[dtype_name(v)] for v in others if math.prod(shape(v)) == size)
-    vectors = (4,) * (len(anchor.operands) > 2) + tuple(
+    vectors = (4,) * (bias_of(anchor) is not None) + tuple(
         SIZES[dtype_name(v)] for v in others if math.prod(shape(v)) != size
     )
     results = tuple(SIZES[dtype_name(v)] for v in region.results)
@@ -71,7 +79,7 @@ def epilogue_of(region: Region) -> Epilogue:
 def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile.KernelOp:
     k = KernelBuilder(name)
     anchor = region.ops[0]
-    inputs, outputs = flat_arguments(k, region)
+    inputs, outputs = flat_arguments(k, region, packed_arguments(anchor))
     buffers = dict(zip(region.arguments, inputs, strict=True))
     finish = Finish(k, region, buffers, outputs, (p.batch * p.m, p.n))
     m_dim, n_dim = Dim(p.m, min(t.m0, p.m), Affine(), p.m), Dim(p.n, min(t.n0, p.n), Affine(), p.n)
@@ -79,13 +87,17 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
     order = [0, 1, 2] if t.m_outer else [0, 2, 1]
     loops = [d for d in order if dims[d].blocks > 1]
     left = Panel(k, buffers[region.base(anchor.operands[0])], p.dtype, p.a, True, bool(t.a_full))
-    right = Panel(k, buffers[region.base(anchor.operands[1])], p.dtype, p.w, False, bool(t.w_full))
+    source = buffers[region.base(anchor.operands[1])]
+    right = Panel(k, source, source.kind.dtype, p.w, False, bool(t.w_full))
     operands = [right, left]  # weights load while the kernel before still makes what the left operand is
+    scales = Scales.of(k, anchor, buffers)
 
     def load(spot: Spot) -> None:
+        if scales is not None and right.depth(loops) == spot.depth:
+            scales.load(dims[2], spot)
         for panel in operands:
             if panel.full and panel.depth(loops) == spot.depth:
-                panel.load(dims, Affine(), spot.reached(p.k), spot.slots, p.k)
+                panel.load(dims, Affine(), spot.reached(panel.whole(p.k)), spot.slots, p.k)
 
     with open_tiles(k, dims, loops, cores, t.parts, load):
         levels = len(loops) + (not loops and cores > 1)
@@ -100,7 +112,8 @@ def _build(name: str, region: Region, p: Product, t: Tiling, cores: int) -> tile
             for panel in streamed:
                 panel.load(dims, chunk.first, chunk.count, 2, chunk.size)
 
-        result = contract(k, p.k, t.k0, t.k1, stream if streamed else None, levels, _Mma(k, p, t, left, right, dims))
+        step = _Mma(k, p, t, left, right, dims, scales)
+        result = contract(k, p.k, t.k0, t.k1, stream if streamed else None, levels, step)
         finish.run(result)
     return k.finish()
 
@@ -124,6 +137,10 @@ class Panel:
         depends = [0] if self.matrix.batch else []
         depends.append(1 if self.left else 2)
         return max((loops.index(d) for d in depends if d in loops), default=-1)
+
+    def whole(self, depth: int) -> int:
+        """k in whole bytes."""
+        return depth + depth % 2 if self.dtype in tile.HALVES else depth
 
     def load(self, dims: Sequence[Dim], first: Affine, count: Index, slots: int, depth: int) -> None:
         """Loads k in [first, first + count), at most `depth` long; `dims` are batch, rows of the left, of the right."""
@@ -157,6 +174,7 @@ class _Mma:
     left: Panel
     right: Panel
     dims: Sequence[Dim]
+    scales: Scales | None = None
 
     @property
     def dtype(self) -> str:
@@ -177,7 +195,10 @@ class _Mma:
         a0 = self.k.alloc((t.m0, t.k0), p.dtype, "l0a", 2)
         b0 = self.k.alloc((t.k0, width), p.dtype, "l0b", 2)
         self.k.feed_a(a0[0, 0], self.left.at(position), (m, count))
-        self.k.feed_b(b0[0, 0], self.right.at(position), (count, n))
+        if self.scales is None:
+            self.k.feed_b(b0[0, 0], self.right.at(position), (count, n))
+        else:
+            self.scales.feed(b0[0, 0], self.right.at(position), (count, n), position)
         self.k.mma(acc[0, 0], a0[0, 0], b0[0, 0], (m, n, count), init)
 
 
@@ -440,9 +461,9 @@ class Finish:
             self.body.groups[1] if columns.size > 1 else (),
         ]
         self.bias: Box | None = None
-        if len(self.anchor.operands) > 2:
+        if (bias := bias_of(self.anchor)) is not None:
             buffer = self.k.alloc((columns.tile,), "f32", "ub", 2)
-            self.k.load(buffer[0], self.buffers[self.anchor.operands[2]].box(columns.start, 1), (columns.extent,))
+            self.k.load(buffer[0], self.buffers[bias].box(columns.start, 1), (columns.extent,))
             self.bias = buffer[0]
         for value in tile_operands(self.region):
             self.body.load(value, self.buffers[value], slots=2)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ...dialects.graph.op import GraphOp, dtype_name, shape
-from ...dialects.graph.properties import flag
+from ...dialects.graph.packed import PackedMatMulOp, pitch_of
+from ...dialects.graph.properties import flag, text
+from ...dialects.tile import SIZES
 from .access import Access, stored
 from .body import NotTileable, Region
-from .product import Matrix, Product
+from .product import Matrix, Packing, Product
 
 
 def product_of(region: Region) -> Product:
@@ -29,6 +31,8 @@ def access_of(value: SSAValue, region: Region) -> Access | None:
 def product(op: GraphOp, left: Access | None, right: Access | None, result: Access | None) -> Product:
     """Sizes and strides of a `graph.matmul`; a right operand without batch axes takes all rows of the left one as one
     matrix. Raises `NotTileable` where strides cannot say it."""
+    if isinstance(op, PackedMatMulOp):
+        return packed_product(op, left, result)
     a, b = shape(op.operands[0]), shape(op.operands[1])
     transposed = flag(op.properties, "trans_b")
     if len(a) < 2 or len(b) < 2:
@@ -59,6 +63,18 @@ def product(op: GraphOp, left: Access | None, right: Access | None, result: Acce
         _matrix(right, range(0) if shared else range(len(b) - 2), columns[:1], columns[1:]),
         _matrix(result, batches, rows, (rank - 1,)),
     )
+
+
+def packed_product(op: PackedMatMulOp, left: Access | None, result: Access | None) -> Product:
+    """As `product`; the columns of the packed weight stand one after the other, each from a byte on."""
+    if left is None or result is None:
+        raise NotTileable("operands of a product stand at strides (found a view that no strides describe)")
+    *rows, k = shape(op.a)
+    sizes = [SIZES[dtype_name(v)] for v in (op.scale, *((op.zero,) if op.zero is not None else ()))]
+    packing = Packing(int(text(op.properties, "kind")[1]), tuple(size * shape(op.scale)[1] for size in sizes))
+    a, c = (_matrix(access, range(0), range(len(rows)), (len(rows),)) for access in (left, result))
+    w = Matrix(0, 0, pitch_of(op), 1)
+    return Product(1, math.prod(rows), shape(op.w)[0], k, dtype_name(op.a), a, w, c, packing)
 
 
 def _matrix(access: Access, batches: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> Matrix:

@@ -60,6 +60,15 @@ class Matrix:
 
 
 @dataclass(frozen=True)
+class Packing:
+    """A w of integers that become floats as they are fed: their bits, and the bytes that stand beside a whole column,
+    of scales and of zero points."""
+
+    bits: int
+    beside: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Product:
     """c[b, m, n] = Σ a[b, m, k]·w[b, n, k]: sizes, and where the matrices stand (w by rows of n)."""
 
@@ -71,6 +80,7 @@ class Product:
     a: Matrix
     w: Matrix
     c: Matrix
+    packing: Packing | None = None
 
     @staticmethod
     def plain(m: int, n: int, k: int, dtype: str) -> "Product":
@@ -85,6 +95,16 @@ class Product:
     def shared(self) -> bool:
         """All batches have the same w."""
         return self.w.batch == 0
+
+    @property
+    def w_size(self) -> float:
+        """Bytes of an element of w in memory and in L1."""
+        return self.esize if self.packing is None else self.packing.bits / 8
+
+    @property
+    def beside(self) -> tuple[int, ...]:
+        """Bytes beside a column of w."""
+        return () if self.packing is None else self.packing.beside
 
 
 class Tiling(NamedTuple):
@@ -156,7 +176,8 @@ def splits(
         size = b * m * n
         a_times = np.where(left, 1, ceil(n, columns))
         w_times = np.where(right | left & (columns >= p.n), 1, ceil(m, rows)) * (1 if p.shared else b)
-        moved = (a_times * b * m + w_times * n) * p.k * p.esize + size * (sum(e.whole) + sum(e.results))
+        panels = a_times * b * m * p.k * p.esize + w_times * n * (p.k * p.w_size + sum(p.beside))
+        moved = panels + size * (sum(e.whole) + sum(e.results))
         cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block
         return longest(r, e, size, cube, moved / r.bandwidth(active))
 
@@ -185,13 +206,12 @@ def l1_need(p: Product, t: Table) -> Column:
     b, m, n = shares((p.batch, p.m, p.n), (1, t["m0"], t["n0"]), t)
     nm, nn, m_outer = ceil(m, t["m0"]), ceil(n, t["n0"]), t["m_outer"] == 1
     once_a = (t["a_full"] == 1) & (b == 1) & (nm == 1) & (m_outer | (nn == 1) | (t["m0"] >= p.m))
-    once_w = (
-        (t["w_full"] == 1) & (nn == 1) & ((b == 1) & (~m_outer | (nm == 1)) | (t["n0"] >= p.n) & (p.shared | (b == 1)))
-    )
+    once_n = (nn == 1) & ((b == 1) & (~m_outer | (nm == 1)) | (t["n0"] >= p.n) & (p.shared | (b == 1)))
+    once_w = (t["w_full"] == 1) & once_n
     k = up16(p.k)
     a = t["m0"] * np.where(t["a_full"] == 1, k, t["k1"]) * np.where(once_a, 1, 2)
     w = t["n0"] * np.where(t["w_full"] == 1, k, t["k1"]) * np.where(once_w, 1, 2)
-    return (a + w) * p.esize
+    return a * p.esize + w * p.w_size + t["n0"] * sum(p.beside) * np.where(once_n, 1, 2)
 
 
 def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
@@ -206,14 +226,17 @@ def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Esti
     a_times = np.where((a_full & (m_outer | m_whole)) | (nn == 1), 1, nn)
     w_once = (w_full & (~m_outer | n_whole)) | (nm == 1)
     w_times = np.where(w_once, 1, nm) * np.where(w_once & p.shared & n_whole, 1, b)
-    left, right, result = a_times * b * m * p.k * es, w_times * n * p.k * es, b * m * n * e.moved
+    left, result = a_times * b * m * p.k * es, b * m * n * e.moved
+    right = w_times * n * (p.k * p.w_size + sum(p.beside))
     cores = working(t, (p.batch, p.m, p.n), (1, t["m0"], t["n0"]), share, left, right, result)
-    transfers = a_times * b * nm * np.where(a_full, 1, chunks) + w_times * nn * np.where(w_full, 1, chunks)
+    w_loads = np.where(w_full, 1, chunks) + len(p.beside)
+    transfers = a_times * b * nm * np.where(a_full, 1, chunks) + w_times * nn * w_loads
     feed = b * p.k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block + tiles * nk * g.fixed_mma
-    first = t["m0"] * np.where(a_full, p.k, t["k1"]) + t["n0"] * np.where(w_full, p.k, t["k1"])
+    first = t["m0"] * np.where(a_full, p.k, t["k1"]) * es
+    first += t["n0"] * (np.where(w_full, p.k, t["k1"]) * p.w_size + sum(p.beside))
     ub = t["m0"] * t["n0"] * e.ub
-    l1, first = l1_need(p, t), first * es
+    l1 = l1_need(p, t)
     vector = e.vector(r, b * m * n, n, t["n0"], p.n)
     work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
     return total(r, e, work)
@@ -232,6 +255,7 @@ class Structure(NamedTuple):
     shared: bool
     depth: int | None
     """k, if it has several segments."""
+    packing: Packing | None = None
 
 
 @lru_cache(maxsize=512)
@@ -249,18 +273,21 @@ def nest_of(s: Structure, r: Rates, e: Epilogue) -> Nest:
                 here[d] = stack.enter_context(nest.loop(d, {"b": 1, "m": "m0", "n": "n0"}[d]))
             for side, place, depends in sides:
                 at = max((s.loops.index(d) for d in depends if d in s.loops), default=-1)
+                if s.packing is not None and side == "w" and at == level:
+                    for size in s.packing.beside:
+                        r.load(nest, nest.buffer(), (), here["n"], size)
                 if s.full[place] and at == level:
                     panels[side] = nest.buffer()
-                    panel_load(nest, r, side, s.along[place], panels[side], here, number(depth))
+                    panel_load(nest, r, s, side, panels[side], here, number(depth))
         m, n = here["m"], here["n"]
         loaded = e.loads(nest, r, m, n)
 
         def chunk(k: Dim) -> tuple[int, int]:
             """The panels of both operands, those that do not stand loaded."""
-            for side, place, _ in sides:
+            for side, _, _ in sides:
                 if side not in panels:
                     panels[side] = nest.buffer()
-                    panel_load(nest, r, side, s.along[place], panels[side], here, k)
+                    panel_load(nest, r, s, side, panels[side], here, k)
             return panels["a"], panels["w"]
 
         acc = contract(nest, r, depth, s.inner, m, n, chunk)
@@ -268,10 +295,12 @@ def nest_of(s: Structure, r: Rates, e: Epilogue) -> Nest:
     return nest
 
 
-def panel_load(nest: Nest, r: Rates, side: str, along: bool, into: int, here: dict[str, Dim], k: Dim) -> None:
+def panel_load(nest: Nest, r: Rates, s: Structure, side: str, into: int, here: dict[str, Dim], k: Dim) -> None:
     """A panel in the order that its operand is stored in."""
     rows = here["m" if side == "a" else "n"]
-    if along:
+    if side == "w" and s.packing is not None:
+        r.load(nest, into, (rows,), k, s.packing.bits / 8)
+    elif s.along[side == "w"]:
         r.load(nest, into, (rows,), k)
     else:
         r.load(nest, into, (k,), rows)
@@ -297,7 +326,7 @@ def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choic
     def nest(row: int) -> Nest:
         x = Tiling._make(int(v) for v in rows[row])
         full = bool(x.a_full), bool(x.w_full)
-        s = Structure(x.loops(p), tuple(inner[row].tolist()), full, along, p.shared, depth)
+        s = Structure(x.loops(p), tuple(inner[row].tolist()), full, along, p.shared, depth, p.packing)
         return nest_of(s, r, epilogue)
 
     return Choices(rows, found, code, (p.batch, p.m, p.n), values, nest)

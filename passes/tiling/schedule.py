@@ -95,7 +95,7 @@ class Rates:
         return self.target.cube_cost_f32 if self.dtype == "f32" else 1
 
     # operations of a nest ---------------------------------------------------------------------------------------------
-    def load(self, nest: Nest, into: int, rows: Sequence[Dim], run: Dim, esize: int = 0) -> None:
+    def load(self, nest: Nest, into: int, rows: Sequence[Dim], run: Dim, esize: float = 0) -> None:
         """A load of runs of contiguous elements."""
         t = self.target
         bytes_ = run.scaled(esize or self.esize).blocks(t.gm_burst)

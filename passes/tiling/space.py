@@ -1,9 +1,11 @@
 """Iteration spaces and the loops over their tiles, common to all forms of kernel."""
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+
+from xdsl.ir import SSAValue
 
 from ...dialects.graph.op import dtype_name, shape
 from ...dialects.loops import Reduce
@@ -55,9 +57,13 @@ def balanced16(size: int, tile: int) -> int:
     return 16 * balanced(-(-size // 16), max(1, tile // 16))
 
 
-def flat_arguments(k: KernelBuilder, region: Region) -> tuple[list[Buffer], list[Buffer]]:
-    """Arguments of the kernel: operands, then results, each as one row-major run of elements."""
-    made = [k.argument((math.prod(shape(v)),), dtype_name(v)) for v in (*region.arguments, *region.results)]
+def flat_arguments(
+    k: KernelBuilder, region: Region, packed: Mapping[SSAValue, tuple[int, str]] | None = None
+) -> tuple[list[Buffer], list[Buffer]]:
+    """Arguments of the kernel: operands, then results, each as one row-major run of elements. `packed`: how many of
+    what type some of them hold."""
+    kinds = {v: (math.prod(shape(v)), dtype_name(v)) for v in (*region.arguments, *region.results)} | dict(packed or {})
+    made = [k.argument((kinds[v][0],), kinds[v][1]) for v in (*region.arguments, *region.results)]
     return made[: len(region.arguments)], made[len(region.arguments) :]
 
 

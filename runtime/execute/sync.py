@@ -3,7 +3,7 @@
 from .. import isa
 from ..jit import inline, kernel
 from ..numerics.bits import load_i64, store_i64
-from . import cube, drain, feeds, im2col, indirect, moves, vector
+from . import cube, dequantise, drain, feeds, im2col, indirect, moves, vector
 from .core import (
     BLOCKED,
     COUNTER_ID,
@@ -31,7 +31,7 @@ SET_CODE, WAIT_CODE, GRANT_CODE, SIGNAL_CODE, AWAIT_CODE = (
     _CODE[n] for n in ("set", "wait", "grant", "signal", "await")
 )
 LOAD, FILL, STORE, MOVE = (_CODE[n] for n in ("load", "fill", "store", "move"))
-FEED_A, FEED_B, IM2COL = (_CODE[n] for n in ("feed_a", "feed_b", "im2col"))
+FEED_A, FEED_B, FEED_Q, IM2COL = (_CODE[n] for n in ("feed_a", "feed_b", "feed_q", "im2col"))
 MMA, MMA_DW, FOLD, DRAIN = (_CODE[n] for n in ("mma", "mma_dw", "fold", "drain"))
 VMAP, VREDUCE, IOTA = (_CODE[n] for n in ("vmap", "vreduce", "iota"))
 GATHER, SCATTER = _CODE["gather"], _CODE["scatter"]
@@ -79,6 +79,8 @@ def dispatch(record: int, core: int, opcode: int) -> int:  # noqa: C901 a table,
         return feeds.feed_a(record, core)
     if opcode == FEED_B:
         return feeds.feed_b(record, core)
+    if opcode == FEED_Q:
+        return dequantise.feed_q(record, core)
     if opcode == IM2COL:
         return im2col.im2col(record, core)
     if opcode == MMA:

@@ -103,9 +103,7 @@ class Expander:
 
     def mask(self, instruction: isa.Instruction, access: isa.Access, values: dict[str, int], space: int) -> int:
         """The bytes of an access."""
-        at = values[access.field]
-        if instruction.name == "im2col" and access.field == "src":
-            at += int(evaluate(isa.IM2COL_FIRST_ROW, values, self.target)) * values["row"]
+        at = values[access.field] + int(evaluate(access.start, values, self.target))
         starts = np.array([at])
         for count, stride in access.runs:
             steps = np.arange(int(evaluate(count, values, self.target)))

@@ -18,7 +18,7 @@ import pytest
 from acceptance import graph_oracle
 from acceptance.zoo import EVERYWHERE, MODELS, compiled, digest, inputs, proto, save
 from chips import NAMES, chip
-from onnx_models import bert_layer, mlp, small_cnn
+from onnx_models import bert_layer, mlp, packed_mlp, small_cnn
 
 from stepwell.dialects.evaluate import evaluate
 from stepwell.driver import api
@@ -127,6 +127,7 @@ def test_a_model_that_does_not_fit_says_why() -> None:
 
 SMALL = {
     "mlp": mlp,
+    "packed": packed_mlp,
     "small_cnn": lambda: small_cnn(size=16),
     "attention": lambda: bert_layer(seq=12, hidden=32, heads=2, ffn=48),
 }

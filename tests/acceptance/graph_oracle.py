@@ -85,6 +85,21 @@ def _matmul(p: Properties, operands: list[Array], size: Sequence[int], kind: np.
     return np.stack([oracle.matmul(x, y, bias, kind) for x, y in zip(rows, columns, strict=True)])
 
 
+def _packed_matmul(p: Properties, operands: list[Array], size: Sequence[int], kind: np.dtype[Any]) -> Array:
+    """Section 6a: (q − z)·s in f32, rounded to the type of s, then to that of a."""
+    a, w, scale, *more = operands
+    bits, signed, k = int(text(p, "kind")[1]), text(p, "kind")[0] == "i", a.shape[-1]
+    zero = more.pop(0) if flag(p, "zeros") else np.zeros(scale.shape, np.int64)
+    columns = np.empty((k, len(w)), a.dtype)
+    for i in range(k):
+        q = w[:, i * bits // 8].astype(np.int64) >> i * bits % 8 & (1 << bits) - 1
+        q = q - ((q >> bits - 1) << bits) if signed else q
+        block = i // integer(p, "block")
+        difference = (q - zero[:, block]).astype(np.float32)
+        columns[i] = oracle.cast(oracle.cast(difference * scale[:, block].astype(np.float32), scale.dtype), a.dtype)
+    return oracle.matmul(a.reshape(-1, k), columns, more[0] if more else None, kind)
+
+
 def _taps(p: Properties, x: Array, size: Sequence[int]) -> list[Array]:
     """x under each tap of the kernel, row-major: [n, oh, ow, c] each; +0 outside."""
     (kh, kw), (sh, sw), (dh, dw) = (ints(p, name) for name in ("kernel", "strides", "dilations"))
@@ -157,6 +172,7 @@ def _slice(p: Properties, operands: list[Array], size: Sequence[int], kind: np.d
 
 _OPS: dict[str, Callable[[Properties, list[Array], Sequence[int], np.dtype[Any]], Array]] = {
     "matmul": _matmul,
+    "packed_matmul": _packed_matmul,
     "conv2d": _conv2d,
     "depthwise2d": _depthwise2d,
     "group_conv2d": _group_conv2d,

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from chips import NAMES, chip, core_counts
 from numpy.typing import NDArray
-from onnx_models import bert_layer, mlp, small_cnn
+from onnx_models import bert_layer, mlp, packed_mlp, small_cnn
 
 import stepwell
 from stepwell.driver.agreement import onnxruntime_run
@@ -44,6 +44,7 @@ def recogniser() -> onnx.ModelProto:
 
 MODELS = {
     "mlp": Model(mlp, {"x": [4, 64]}),
+    "packed": Model(packed_mlp, {"x": [4, 300]}),
     "small_cnn": Model(small_cnn, {"x": [1, 3, 32, 32]}),
     "bert_layer": Model(bert_layer, {"x": [1, 128, 768], "mask": [1, 1, 1, 128]}),
     "ocr": Model(recogniser, {"x": [1, 3, 48, 320]}, seeded=False),
@@ -57,8 +58,11 @@ EVERYWHERE = [
     for cores in core_counts(target)
 ]
 """Every model on every target and number of cores."""
-SHAPE_WORK = {"Constant", "Shape", "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Reshape", "Flatten"}
-"""Integer arithmetic on shapes, done when compiling, and what moves no byte."""
+SHAPE_WORK = {
+    *("Constant", "Shape", "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Reshape", "Flatten"),
+    "DequantizeLinear",
+}
+"""Integer arithmetic on shapes and constants, done when compiling, and what moves no byte."""
 FUSED = {"Relu", "Clip", "Transpose", "Mul", "Add", "BatchNormalization"}
 """What may become part of another node's instruction, or of its weights."""
 

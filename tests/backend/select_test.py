@@ -18,7 +18,7 @@ def node(name: str) -> NameLoc:
 def test_every_tile_op_has_a_rule_for_all_fields() -> None:
     """The fields of an instruction come from extents, strides, types, memories, addresses, or by name."""
     assert set(RULES) == set(ENGINE_OPS)
-    others = {"esize", "pitch", "trans", "biased", "bias", "bimm", "cimm"}
+    others = {"esize", "pitch", "trans", "biased", "bias", "bimm", "cimm", "zeros"}
     for op, rule in RULES.items():
         roles = {operand.role for operand in op.OPERANDS}
         found = {*rule.extents, *rule.dtypes, *rule.spaces, *roles, *op.FIELDS.split(), *others}

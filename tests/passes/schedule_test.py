@@ -34,6 +34,16 @@ PRODUCT = """func.func @main(%a: tensor<{b}x{m}x{k}xf32>, %w: tensor<{batch}{k}x
   func.return %1 : tensor<{b}x{m}x{n}xf32>
 }}
 """
+PACKED = """func.func @main(%a: tensor<{m}x{k}xf32>) -> tensor<{m}x{n}xf32> {{
+  %w = graph.weight "5eed0000000000000000000000000000" : tensor<{n}x{half}xui8>
+  %s = graph.weight "5eed0000000000000000000000000001" : tensor<{n}x{blocks}xf16>
+  %z = graph.weight "5eed0000000000000000000000000002" : tensor<{n}x{blocks}xui8>
+  %0 = graph.packed_matmul %a, %w, %s, %z {{kind = "u4", block = 32, zeros = true}}
+    : (tensor<{m}x{k}xf32>, tensor<{n}x{half}xui8>, tensor<{n}x{blocks}xf16>, tensor<{n}x{blocks}xui8>)
+    -> tensor<{m}x{n}xf32>
+  func.return %0 : tensor<{m}x{n}xf32>
+}}
+"""
 VIEWS = """func.func @main(%a: tensor<1x{m}x{h}x{k}xf32>, %w: tensor<1x{n}x{h}x{k}xf32>) -> tensor<1x{m}x{h}x{n}xf32> {{
   %0 = graph.transpose %a {{perm = [0, 2, 1, 3]}} : (tensor<1x{m}x{h}x{k}xf32>) -> tensor<1x{h}x{m}x{k}xf32>
   %1 = graph.transpose %w {{perm = [0, 2, 3, 1]}} : (tensor<1x{n}x{h}x{k}xf32>) -> tensor<1x{h}x{k}x{n}xf32>
@@ -42,7 +52,7 @@ VIEWS = """func.func @main(%a: tensor<1x{m}x{h}x{k}xf32>, %w: tensor<1x{n}x{h}x{
   func.return %3 : tensor<1x{m}x{h}x{n}xf32>
 }}
 """
-KINDS = ("product", "convolution", "depthwise")
+KINDS = ("product", "packed", "convolution", "depthwise")
 ALL_KINDS = (*KINDS, "views", "segmented")
 """Also products of heads that lie between others, and convolutions whose sums are cut into segments."""
 
@@ -55,6 +65,9 @@ def text_of(kind: str, random: Random, large: bool) -> str:
         b, m = random.choice([1, 1, 3]), random.choice([1, 33, 70, 128])
         n, k = random.choice([17, 64, 150]) * scale, random.choice([20, 64, 300, 2100 if large else 128])
         return head + PRODUCT.format(b=b, m=m, n=n, k=k, batch=random.choice(["", f"{b}x"]))
+    if kind == "packed":
+        m, n, k = random.choice([1, 7, 128]), random.choice([65, 150]) * scale, random.choice([128, 300, 511]) * scale
+        return head + PACKED.format(m=m, n=n, k=k, half=-(-k // 2), blocks=-(-k // 32))
     if kind == "views":
         m, n, h, k = (random.choice(sizes) for sizes in ([33, 70, 128], [17, 64, 150], [2, 3, 5], [20, 64, 128]))
         return head + VIEWS.format(m=m, n=n, h=h, k=k)
@@ -138,7 +151,7 @@ def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: i
     """Replay and timing of random schedules of random kernels, by ratio and by rank; and none of those schedules is
     much better than the one that is picked."""
     random, machine = Random(f"{name} {kind} {cores}"), Machine(replace(TARGETS[name], cores=cores), cores)
-    bounds = ALONE if cores == 1 else PRODUCTS if kind == "product" else IMAGES
+    bounds = ALONE if cores == 1 else PRODUCTS if kind in ("product", "packed") else IMAGES
     lost, ranks = list[float](), list[float]()
     while len(lost) < kernels:
         region = one_region(folder, text_of(kind, random, name != "tiny"), machine.target)

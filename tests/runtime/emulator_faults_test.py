@@ -154,6 +154,7 @@ def test_a_full_queue_may_be_the_reason_of_a_deadlock() -> None:
         "move",
         "feed_a",
         "feed_b",
+        "feed_q",
         "im2col",
         "mma",
         "mma_dw",

@@ -99,3 +99,17 @@ tile.kernel @scalars(%x: !tile.buffer<64x64xf16, gm>, %y: !tile.buffer<64x64xf16
   // CHECK-NEXT: npu.store dst=r1 + 64*r2 src=%t
   tile.store %y["32*i0" : 1], %t["0" : 1] extents ["8"] at (%p)
 }
+
+// The integers of a feed_q are half bytes: offsets and rows are halved, and what its load moves; its extents are not.
+// CHECK-LABEL: npu.kernel @half_bytes(gm)
+tile.kernel @half_bytes(%x: !tile.buffer<64x64xui4, gm>) {
+  // CHECK: %w = npu.buffer l1 512
+  %w = tile.alloc : !tile.buffer<16x64xui4, l1>
+  %s = tile.alloc : !tile.buffer<16x2xf16, l1>
+  %z = tile.alloc : !tile.buffer<16x2xui8, l1>
+  %q = tile.alloc : !tile.buffer<32x16xf16, l0b>
+  // CHECK: npu.load dst=%w + 16 space=l1 src=16*core + r0 n3=16 n4=clamp(13 - 16*core, 16) esize=1 d3=32 s3=32 s4=1
+  tile.load %w["32" : 64, 1], %x["32*core" : 64, 1] extents ["16", "clamp(25 - 32*core, 31)"]
+  // CHECK-NEXT: npu.feed_q dst=%q src=%w + 16 scale=%s zero=%z k=30 n=16 ld=16 pitch=32 spitch=4 zpitch=2 k0=32 block=32 zeros=1 of=u4 ts=f16 dtype=f16
+  tile.feed_q %q["0" : 16, 1], %w["32" : 1, 64], %s["0" : 2, 1], %z["0" : 2, 1] extents ["30", "16"] fields {block = "32", k0 = "32"}
+}

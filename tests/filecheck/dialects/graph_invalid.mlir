@@ -179,3 +179,43 @@ func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @f(%i: tensor<i32>, %c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %x : tensor<4xf32>
 }
+
+// -----
+
+// CHECK: w is a tensor<5x16xui8> (found tensor<5x32xui8>)
+builtin.module {
+  func.func @main(%0: tensor<2x32xf16>, %1: tensor<5x32xui8>, %2: tensor<5x2xf16>) {
+    %3 = graph.packed_matmul %0, %1, %2 {kind = "i4", block = 16} : (tensor<2x32xf16>, tensor<5x32xui8>, tensor<5x2xf16>) -> tensor<2x5xf16>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: zero is a tensor<5x2xui8> (found tensor<5x2xi8>)
+builtin.module {
+  func.func @main(%0: tensor<2x32xf16>, %1: tensor<5x16xui8>, %2: tensor<5x2xf16>, %3: tensor<5x2xi8>) {
+    %4 = graph.packed_matmul %0, %1, %2, %3 {kind = "u4", block = 16, zeros = true} : (tensor<2x32xf16>, tensor<5x16xui8>, tensor<5x2xf16>, tensor<5x2xi8>) -> tensor<2x5xf16>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: a block has 16 elements or more (found 8)
+builtin.module {
+  func.func @main(%0: tensor<2x32xf16>, %1: tensor<5x16xui8>, %2: tensor<5x4xf16>) {
+    %3 = graph.packed_matmul %0, %1, %2 {kind = "i4", block = 8} : (tensor<2x32xf16>, tensor<5x16xui8>, tensor<5x4xf16>) -> tensor<2x5xf16>
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: the kind is one of i8, u8, i4, u4 (found 'i2')
+builtin.module {
+  func.func @main(%0: tensor<2x32xf16>, %1: tensor<5x16xui8>, %2: tensor<5x2xf16>) {
+    %3 = graph.packed_matmul %0, %1, %2 {kind = "i2", block = 16} : (tensor<2x32xf16>, tensor<5x16xui8>, tensor<5x2xf16>) -> tensor<2x5xf16>
+    func.return
+  }
+}

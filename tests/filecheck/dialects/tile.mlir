@@ -36,6 +36,12 @@ tile.kernel @ops(%x: !tile.buffer<64x64xf16, gm>, %y: !tile.buffer<64x64xf16, gm
     tile.feed_a %a0["0" : 64, 1], %a["0" : 64, 1] ago 1 extents ["16", "64"]
     // CHECK-NEXT: tile.feed_b %b0["0" : 16, 1], %b["0" : 1, 64] extents ["64", "16"]
     tile.feed_b %b0["0" : 16, 1], %b["0" : 1, 64] extents ["64", "16"]
+    // CHECK-NEXT: %packed = tile.alloc : !tile.buffer<16x64xi4, l1>
+    %packed = tile.alloc : !tile.buffer<16x64xi4, l1>
+    // CHECK-NEXT: %scales = tile.alloc : !tile.buffer<16x2xf32, l1>
+    %scales = tile.alloc : !tile.buffer<16x2xf32, l1>
+    // CHECK-NEXT: tile.feed_q %b0["0" : 16, 1], %packed["0" : 1, 64], %scales["0" : 2, 1] extents ["64", "16"] fields {block = "32", k0 = "i0"} at (%m)
+    tile.feed_q %b0["0" : 16, 1], %packed["0" : 1, 64], %scales["0" : 2, 1] extents ["64", "16"] fields {k0 = "i0", block = "32"} at (%m)
     // CHECK-NEXT: tile.im2col %a0["0" : 64, 1], %a["0" : 64, 16, 1] extents ["16", "36"] fields {c0 = "4", channels = "4", h = "1", k0 = "0", kh = "1", kw = "1", m0 = "i0", ow = "4", pad = "-inf", row0 = "0", w = "4"} at (%m)
     tile.im2col %a0["0" : 64, 1], %a["0" : 64, 16, 1] extents ["16", "36"] fields {c0 = "4", channels = "4", h = "1", k0 = "0", kh = "1", kw = "1", m0 = "i0", ow = "4", pad = "-inf", row0 = "0", w = "4"} at (%m)
     // CHECK-NEXT: tile.mma %c["0" : 16, 1], %a0["0" : 64, 1], %b0["0" : 16, 1] extents ["16", "16", "64"] fields {init = "1"}

@@ -328,3 +328,22 @@ tile.kernel @k() {
 tile.kernel @k() {
   %r = tile.scalar div "i0", "2"
 }
+
+// -----
+
+// CHECK: tile.feed_q: zero points of i4 are i8 (found u8)
+tile.kernel @k(%x: !tile.buffer<64x64xf16, gm>) {
+  %w = tile.alloc : !tile.buffer<16x64xi4, l1>
+  %s = tile.alloc : !tile.buffer<16x2xf32, l1>
+  %z = tile.alloc : !tile.buffer<16x2xui8, l1>
+  %q = tile.alloc : !tile.buffer<64x16xf16, l0b>
+  tile.feed_q %q["0" : 16, 1], %w["0" : 1, 64], %s["0" : 2, 1], %z["0" : 2, 1] extents ["64", "16"] fields {block = "32"}
+}
+
+// -----
+
+// CHECK: tile.store: half bytes are loaded, and read by a tile.feed_q (found dst of u4)
+tile.kernel @k(%x: !tile.buffer<64x64xui4, gm>) {
+  %w = tile.alloc : !tile.buffer<16x64xui4, l1>
+  tile.store %x["0" : 64, 1], %w["0" : 64, 1] extents ["16", "64"]
+}
