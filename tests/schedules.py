@@ -10,10 +10,11 @@ from xdsl.dialects.func import FuncOp
 
 from stepwell.backend.encode import compile_kernel
 from stepwell.dialects.graph.contract import Conv2DOp, Depthwise2DOp, MatMulOp
+from stepwell.dialects.graph.pool import Window2DOp
 from stepwell.dialects.tile import KernelOp
 from stepwell.driver.compilation import Compilation
 from stepwell.passes.graph_to_tile import region_of, tile_kernel
-from stepwell.passes.tiling import convolution, depthwise_space, product
+from stepwell.passes.tiling import convolution, depthwise_space, product, window_space
 from stepwell.passes.tiling.body import Machine, NotTileable, Region
 from stepwell.passes.tiling.schedule import Choices, replay_rows, search
 from stepwell.runtime.generator import launch_registers
@@ -21,7 +22,7 @@ from stepwell.runtime.target import Target
 from stepwell.runtime.timing import prepare, time_launch
 
 Search = Callable[[Choices, Target], Iterable[int]]
-FORMS = (product, convolution, depthwise_space)
+FORMS = (product, convolution, depthwise_space, window_space)
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def searched_kernels(work: Compilation) -> Iterator[tuple[str, Region]]:
     for op in work.module.ops:
         if isinstance(op, FuncOp) and op.sym_visibility is not None and op.sym_visibility.data == "private":
             region = region_of(op)
-            if isinstance(region.ops[0], (MatMulOp, Conv2DOp, Depthwise2DOp)):
+            if isinstance(region.ops[0], (MatMulOp, Conv2DOp, Depthwise2DOp, Window2DOp)):
                 yield op.sym_name.data, region
 
 

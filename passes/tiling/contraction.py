@@ -50,10 +50,15 @@ def tile_operands(region: Region) -> list[SSAValue]:
 
 def epilogue_of(region: Region) -> Epilogue:
     """What follows the accumulator of a region, in numbers."""
-    ops, anchor = epilogue(region), region.ops[0]
-    maps = [op.loops().kernel for op in ops]
+    return numbers_of(region, epilogue(region), (), SIZES[dtype_name(region.ops[0].results[0])])
+
+
+def numbers_of(region: Region, ops: Sequence[GraphOp], first: Sequence[tuple[int, int]], drained: int) -> Epilogue:
+    """What `ops` do with each tile of the first op's result, in numbers: instructions of the vector engine, those of
+    `first` before them, and transfers."""
+    anchor, maps = region.ops[0], [op.loops().kernel for op in ops]
     vector = tuple(
-        (max(SIZES[dtype_name(v)] for v in (*op.operands, op.results[0])), FUNCTIONS[kernel.fn].passes)
+        (max(SIZES[dtype_name(v)] for v in (op.operands[0], op.results[0])), FUNCTIONS[kernel.fn].passes)
         for op, kernel in zip(ops, maps, strict=True)
         if isinstance(kernel, Map)
     )
@@ -64,7 +69,7 @@ def epilogue_of(region: Region) -> Epilogue:
         SIZES[dtype_name(v)] for v in others if math.prod(shape(v)) != size
     )
     results = tuple(SIZES[dtype_name(v)] for v in region.results)
-    return Epilogue(vector, whole, vectors, results, SIZES[dtype_name(anchor.results[0])])
+    return Epilogue((*first, *vector), whole, vectors, results, drained)
 
 
 # emission -------------------------------------------------------------------------------------------------------------

@@ -101,6 +101,10 @@ class Rates:
         bytes_ = run.scaled(esize or self.esize).blocks(t.gm_burst)
         nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (*rows, bytes_), writes=(into,))
 
+    def fill(self, nest: Nest, into: int, cycles: str) -> None:
+        """A fill by the load engine: a parameter's cycles, and one that counts as a transfer's."""
+        nest.op(Engine.LOAD, cycles, 1, (), writes=(into,))
+
     def store(self, nest: Nest, source: int, rows: Dim, run: Dim, esize: int) -> None:
         """A store of rows."""
         t = self.target
@@ -137,7 +141,7 @@ class Epilogue:
     results: tuple[int, ...]
     """Element sizes of what is stored."""
     drained: int
-    """Element size of what is drained."""
+    """Element size of what is drained from L0C; 0: the vector engine computes it."""
 
     @property
     def moved(self) -> int:
@@ -161,18 +165,17 @@ class Epilogue:
         rows = sum(passes * ceil(rest * esize, r.target.vector_bytes) for esize, passes in self.ops)
         return runs * (n - rest) / n + size / n * rows
 
+    def drain(self, r: Rates, size: Column, tiles: Column) -> Column:
+        """Cycles of the drain for `size` elements in so many tiles."""
+        return (size / r.target.drain_elements + tiles * r.target.fixed_drain) * (self.drained > 0)
+
     def emit(self, nest: Nest, r: Rates, acc: int, loaded: Sequence[int], m: Dim, n: Dim) -> None:
         """Drain, vector ops, store."""
-        t = r.target
-        held = nest.buffer()
-        nest.op(
-            Engine.DRAIN,
-            t.fixed_drain,
-            1 / t.drain_elements,
-            (m, n),
-            (acc, *loaded[: 1 if self.vectors else 0]),
-            (held,),
-        )
+        t, held = r.target, acc
+        if self.drained:
+            held = nest.buffer()
+            reads = (acc, *loaded[: 1 if self.vectors else 0])
+            nest.op(Engine.DRAIN, t.fixed_drain, 1 / t.drain_elements, (m, n), reads, (held,))
         out = held
         if self.ops:
             out = nest.buffer()
@@ -208,7 +211,7 @@ class Work(NamedTuple):
     vector: Column
     """Cycles, but for what is fixed."""
     cube: Column
-    """Cycles."""
+    """Cycles of the engine that computes the tiles: if nothing is drained, the vector engine."""
     feed: Column
     """Cycles."""
     traffic: Column
@@ -222,12 +225,14 @@ class Work(NamedTuple):
     """Bytes of the result's tiles and of what is combined with them."""
     cores: Column
     """Cores that transfer, on average."""
+    fills: "Column | float" = 0
+    """Cycles that the load engine fills buffers."""
 
 
 def longest(r: Rates, e: Epilogue, size: Column, cube: Column, transfers: Column) -> Column:
     """About how many cycles a core's share takes, whatever the schedule: `size` elements of the result, cycles of the
     cube and of transfers."""
-    drain, vector = size / r.target.drain_elements, e.vector(r, size, 1, 1, 1)
+    drain, vector = e.drain(r, size, np.zeros_like(size)), e.vector(r, size, 1, 1, 1)
     return np.maximum.reduce([cube, transfers, drain, vector]) + TRAFFIC * transfers + APART * (cube + drain + vector)
 
 
@@ -253,24 +258,20 @@ def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
     g = r.target
     loaded = w.traffic + w.size * sum(e.whole)
     bandwidth = r.bandwidth(w.cores)
-    loads = (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load
-    drain = w.size / g.drain_elements + w.tiles * g.fixed_drain
+    loads = (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load + w.fills
+    drain = e.drain(r, w.size, w.tiles)
     vector = w.vector + w.tiles * g.fixed_vector * len(e.ops)
     stored, stores = w.size * sum(e.results), w.tiles * g.fixed_store
     port = (loaded + stored) * w.cores / g.gm_port
     busy = np.zeros((len(port), len(Engine)))
-    busy[:, Engine.CUBE], busy[:, Engine.FEED], busy[:, Engine.DRAIN], busy[:, Engine.VECTOR] = (
-        w.cube,
-        w.feed,
-        drain,
-        vector,
-    )
+    busy[:, Engine.FEED], busy[:, Engine.DRAIN], busy[:, Engine.VECTOR] = w.feed, drain, vector
+    busy[:, Engine.CUBE if e.drained else Engine.VECTOR] += w.cube
     busy[:, Engine.LOAD], busy[:, Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
 
     def pipeline(rate: "Column | float") -> Column:
         """Cycles, if transfers go at this rate."""
         load, store = loaded / rate + loads, stored / rate + stores
-        after = np.maximum.reduce([w.cube, w.feed, drain, vector, store])
+        after = np.maximum(store, busy[:, Engine.FEED : Engine.VECTOR + 1].max(1))
         return np.maximum(port, np.maximum(load, w.first / rate + after) + (drain + vector + store) / w.tiles)
 
     alone = (w.l1 > g.l1_bytes / 2) | (w.ub > g.ub_bytes / 2)

@@ -1,0 +1,358 @@
+"""The schedules of a pool: tiles of rows, columns and channels of the result, chunks of the taps of a window.
+
+A tile has whole rows; or it is of the fewest rows, and of some of their columns; or of the fewest of both, its windows
+in chunks.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.loops import Window
+from ...dialects.tile import SIZES
+from ...runtime.expr import LEVELS
+from ...runtime.isa import Engine
+from ...runtime.replay import CONSTANT, Dim, Nest
+from ...runtime.target import Target
+from .convolution import first_halo, load_rows
+from .geometry import Image
+from .schedule import (
+    APART,
+    PARTS,
+    TRAFFIC,
+    Choices,
+    Column,
+    Epilogue,
+    Estimate,
+    Rates,
+    Shares,
+    Table,
+    Work,
+    ceil,
+    fitting,
+    maybe_loop,
+    number,
+    numbered,
+    search,
+    share_out,
+    shares,
+    total,
+    working,
+)
+from .space import balanced
+
+UNROLLED = 64
+"""Most taps that are instructions of their own; of more, the rows are a loop."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A window along one axis."""
+
+    size: int
+    out: int
+    taps: int
+    stride: int
+    dilation: int
+    pad: int
+
+    @overload
+    def span(self, out: int, taps: int) -> int: ...
+    @overload
+    def span(self, out: Column, taps: Column) -> Column: ...
+    def span(self, out: int | Column, taps: int | Column) -> int | Column:
+        """Positions under `out` windows of `taps` taps."""
+        return (out - 1) * self.stride + (taps - 1) * self.dilation + 1
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether a window reaches beyond the image."""
+        return self.pad > 0 or self.span(self.out, self.taps) > self.size
+
+    def tiles(self) -> list[int]:
+        """Windows of a tile to try, many first: the second tile begins behind the padding, the last in the image."""
+        parts = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+        found = {balanced(self.out, max(1, self.out // part)) for part in parts} | {1}
+        least = min(self.out, max(1, -(-self.pad // self.stride)))
+        inside = (n for n in found if (-(-self.out // n) - 1) * n * self.stride <= self.size)
+        return sorted((n for n in inside if n >= least), reverse=True)
+
+    def chunks(self) -> list[int]:
+        """Taps of a chunk to try, all of them first; the second chunk begins behind the padding."""
+        found, chunk = [self.taps], self.taps
+        while chunk > 1:
+            chunk = -(-chunk // 2)
+            if chunk * self.dilation >= self.pad:
+                found.append(chunk)
+        return found
+
+    def begins_inside(self, out: Column, taps: Column) -> NDArray[np.bool_]:
+        """Whether the last chunk of `taps` of the last tile of `out` windows begins in the image, or there is no
+        padding before it."""
+        last = (ceil(self.out, out) - 1) * out * self.stride + (ceil(self.taps, taps) - 1) * taps * self.dilation
+        return (last <= self.size) | (self.pad == 0)
+
+    def loads(self, several: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Loads of a panel along the axis: what lies under the padding of the first of several tiles is one."""
+        return 1 + (several & (self.pad > 0)).astype(np.int64)
+
+
+class Cut(NamedTuple):
+    """Rows, columns and channels of a tile; taps of a chunk, down and across."""
+
+    rows: int
+    columns: int
+    channels: int
+    down: int
+    across: int
+    parts_0: int = 1
+    parts_1: int = 1
+    parts_2: int = 1
+
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        """Into how many parts images, rows and channels are shared out over the cores."""
+        return self.parts_0, self.parts_1, self.parts_2
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A window over an image, and whether the taps inside it are counted."""
+
+    image: Image
+    kernel: Window
+
+    @cached_property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Down and across."""
+        image = self.image
+        extents = ((image.h, image.oh), (image.w, image.ow))
+        numbers = zip(extents, image.kernel, image.strides, image.dilations, image.pads, strict=True)
+        first, second = (Axis(*extent, *rest) for extent, *rest in numbers)
+        return first, second
+
+    @property
+    def padded(self) -> bool:
+        return any(axis.is_padded for axis in self.axes)
+
+    @property
+    def counted(self) -> bool:
+        """Whether a mean is over the taps that lie inside the image."""
+        return self.kernel.fn == "mean" and not self.kernel.count_include_pad and self.padded
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Of what is shared out."""
+        return self.image.batch, self.image.oh, self.image.channels
+
+    def unrolls(self, down: "int | Column", across: "int | Column") -> NDArray[np.bool_]:
+        """Whether each tap is an instruction of its own."""
+        taps = self.image.kernel
+        return np.equal(down, taps[0]) & np.equal(across, taps[1]) & (self.image.taps <= UNROLLED)
+
+
+def lattice(p: Pool, r: Rates, cores: int, e: Epilogue) -> Table:
+    """All cuts whose loops may nest and whose tiles may fit UB, as columns by the fields of `Cut`; each shared out in
+    the one way that suits its tiles best."""
+    table = np.array([*dict.fromkeys(_cuts(p))], np.float64)
+    t = {name: table[:, i] for i, name in enumerate(Cut._fields[:5])}
+    down, across = p.axes
+    inside = down.begins_inside(t["rows"], t["down"]) & across.begins_inside(t["columns"], t["across"])
+    legal, need = inside & (levels(p, t) <= LEVELS), ub_need(p, t, e)
+    keep = fitting(legal & (need <= r.target.ub_bytes), np.where(legal, need, np.inf))
+    t = {name: column[keep] for name, column in t.items()}
+    return t | splits(p, t, r, cores, e)
+
+
+def _cuts(p: Pool) -> Iterator[tuple[int, ...]]:
+    """Whole rows; then parts of rows; then parts of a window."""
+    image, (down, across) = p.image, p.axes
+    sizes = (image.channels, 512, 256, 128, 64, 32, 16)
+    blocks = [balanced(image.channels, c) for c in sizes if c <= image.channels]
+    blocks += [c for c in (8, 4, 2, 1) if c < blocks[-1]]
+    rows, columns, (all_down, *few_down) = down.tiles(), across.tiles(), down.chunks()
+    for channels in blocks:
+        yield from ((n, image.ow, channels, all_down, across.taps) for n in rows)
+        yield from ((rows[-1], n, channels, all_down, across.taps) for n in columns)
+        yield from ((rows[-1], columns[-1], channels, taps, across.taps) for taps in few_down)
+        least = down.chunks()[-1]
+        yield from ((rows[-1], columns[-1], channels, least, taps) for taps in across.chunks())
+
+
+def levels(p: Pool, t: Table) -> Column:
+    """Most loops, one in another; a single tile is in one too, that of the first core."""
+    image, (down, across) = p.image, p.axes
+    tiles = np.full_like(t["rows"], image.batch > 1)
+    tiles += (t["rows"] < image.oh) + 1.0 * (t["columns"] < image.ow) + (t["channels"] < image.channels)
+    chunks = (t["down"] < down.taps) + 1.0 * (t["across"] < across.taps)
+    rest = (across.taps % t["across"] > 0) | (across.taps > UNROLLED)  # the last chunk is shorter: a loop
+    taps = (t["down"] > 1) + 1.0 * ((t["across"] > 1) & rest)
+    counts = any(axis.is_padded and axis.taps > UNROLLED for axis in p.axes)
+    inside = np.where(p.unrolls(t["down"], t["across"]), 0, chunks + taps)
+    return np.maximum(1, tiles) + np.maximum(inside, counts)
+
+
+def panel_bytes(p: Pool, t: Table) -> Column:
+    """Bytes of a panel in UB."""
+    down, across = p.axes
+    pixels = down.span(t["rows"], t["down"]) * across.span(t["columns"], t["across"])
+    return pixels * t["channels"] * SIZES[p.image.dtype]
+
+
+def ub_need(p: Pool, t: Table, e: Epilogue) -> Column:
+    """Bytes in UB at least: panels and results twice, the sums once."""
+    return t["rows"] * t["columns"] * t["channels"] * (4 + e.ub) + 2 * panel_bytes(p, t)
+
+
+def taps_of(p: Pool, e: Epilogue) -> Epilogue:
+    """The taps of a window as what the vector engine does."""
+    return replace(e, ops=((4, p.image.taps),))
+
+
+def splits(p: Pool, t: Table, r: Rates, cores: int, e: Epilogue) -> Table:
+    """How the tiles are shared out over the cores, as columns."""
+    image = p.image
+
+    def cost(share: Shares, active: Column) -> Column:
+        """What the busiest core takes by its busiest engine."""
+        b, oh, n = share
+        size = b * oh * image.ow * n
+        moved = b * image.loaded_rows(oh, ceil(oh, t["rows"])) * image.w * n * r.esize
+        transfers = (moved + size * (sum(e.whole) + sum(e.results))) / r.bandwidth(active)
+        vector = e.vector(r, size, 1, 1, 1) + taps_of(p, e).vector(r, size, 1, 1, 1)
+        return np.maximum(vector, transfers) + TRAFFIC * transfers + APART * vector
+
+    found = share_out(p.sizes, (1, t["rows"], t["channels"]), cores, cost)
+    return {name: found[:, i] for i, name in enumerate(PARTS)}
+
+
+def fills(p: Pool, t: Table, r: Rates) -> tuple[Column, Column, float]:
+    """Cycles of the load engine that fill a panel, the sums of a tile, and what counts its taps."""
+    g, area = r.target, t["rows"] * t["columns"] * t["channels"]
+    panel = (g.fixed_load + panel_bytes(p, t) / g.fill_bytes) * p.padded
+    sums = (g.fixed_load + area * 4 / g.fill_bytes) * ~p.unrolls(t["down"], t["across"])
+    return panel, sums, 8.0 * g.fixed_load * p.counted
+
+
+def estimate(p: Pool, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
+    """What the busiest core's engines do."""
+    g, image, (down, across), (b, oh, n) = r.target, p.image, p.axes, share
+    lines, windows = ceil(oh, t["rows"]), ceil(image.ow, t["columns"])
+    tiles, size = b * lines * windows * ceil(n, t["channels"]), b * oh * image.ow * n
+    chunks = ceil(down.taps, t["down"]) * ceil(across.taps, t["across"])
+    height = np.minimum(down.span(t["rows"], t["down"]), image.h)
+    loaded = np.where(t["down"] < down.taps, lines * height, image.loaded_rows(oh, lines))
+    width = windows * np.minimum(across.span(t["columns"], t["across"]), image.w)
+    run = ceil(t["channels"] * r.esize, g.gm_burst) * g.gm_burst
+    traffic = b * loaded * width * ceil(n, t["channels"]) * run * chunks
+    transfers = tiles * chunks * down.loads(t["rows"] < image.oh) * across.loads(t["columns"] < image.ow)
+    panel, sums, counts = fills(p, t, r)
+    vector = e.vector(r, size, n, t["channels"], image.channels)
+    taps = taps_of(p, e).vector(r, size, n, t["channels"], image.channels)
+    taps += tiles * (image.taps + (sum(image.kernel) + 1) * p.counted) * g.fixed_vector
+    none = np.zeros_like(size)
+    cores = working(t, p.sizes, (1, t["rows"], t["channels"]), share, none, none, traffic + size * e.moved)
+    first, ub = panel_bytes(p, t), ub_need(p, t, e)
+    filled = tiles * (chunks * panel + sums + counts)
+    return total(r, e, Work(size, tiles, vector, taps, none, traffic, transfers, first, none, ub, cores, filled))
+
+
+def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
+    """The loop nest of the cuts that have the structure of `cut`, as `window` emits it."""
+    g, image, (down, across) = r.target, p.image, p.axes
+    nest = Nest(
+        "b", "r", "n", "rows", "columns", "n0", "down", "across", "height", "width", "taps", "each", "panel", "sums",
+        "above",
+    )  # fmt: skip
+    trips = {"b": (image.batch > 1, "b", 1), "r": (cut.rows < image.oh, "r", "rows")}
+    trips |= {"x": (cut.columns < image.ow, image.ow, "columns"), "n": (cut.channels < image.channels, "n", "n0")}
+    here = {"b": number(1), "r": number(image.oh), "x": number(image.ow), "n": number(image.channels)}
+    with ExitStack() as stack:
+        for d, (several, size, step) in trips.items():
+            if several:
+                here[d] = stack.enter_context(nest.loop(size, step))
+        n = here["n"]
+        m = Dim(here["x"].loop, "rows") if trips["x"][0] else here["r"].scaled(image.ow)
+        loaded = e.loads(nest, r, m, n)
+        acc = nest.buffer(1)
+        if not p.unrolls(cut.down, cut.across):
+            r.fill(nest, acc, "sums")
+        with (
+            maybe_loop(nest, cut.down < down.taps, down.taps, "down", number(down.taps)),
+            maybe_loop(nest, cut.across < across.taps, across.taps, "across", number(across.taps)),
+        ):
+            panel = nest.buffer()
+            if p.padded:
+                r.fill(nest, panel, "panel")
+            run = n.scaled(r.esize).blocks(g.gm_burst)
+            for height in _parts(down, here["r"], cut.down, "above", "height"):
+                for width in _parts(across, here["x"], cut.across, across.pad, "width"):
+                    load_rows(nest, r, panel, height, (width,), run)
+            dims = (m, n) if n.loop < 0 else (m, n, n.apart("n0", g.vector_bytes / 4))
+            nest.op(Engine.VECTOR, "taps", "each", dims, (panel,), (acc,))
+        if p.counted:
+            loaded = [_counts(nest, p, r), *loaded]
+        e.emit(nest, r, acc, loaded, m, n)
+    return nest
+
+
+def _parts(axis: Axis, tile: Dim, taps: int, over: "int | str", chunk: str) -> list[Dim]:
+    """What is loaded of a panel along an axis, one part after the other: what lies over the first position of its tile,
+    and the rest."""
+    several = tile.loop >= 0
+    if taps < axis.taps:
+        rest = number(chunk)
+    elif several:
+        rest = tile.scaled(axis.stride).plus(max((axis.taps - 1) * axis.dilation + 1 - axis.pad, 0) - axis.stride)
+    else:
+        rest = number(axis.size)
+    padded = axis.pad > 0 and (several or taps < axis.taps)
+    return [*([Dim(CONSTANT, 0, over)] if padded else []), rest]
+
+
+def _counts(nest: Nest, p: Pool, r: Rates) -> int:
+    """How many taps of each window of a tile lie inside the image."""
+    ones, counts, fixed = nest.buffer(1), nest.buffer(1), r.target.fixed_vector
+    nest.op(Engine.LOAD, 8 * r.target.fixed_load, 1, (), (), (ones,))
+    nest.op(Engine.VECTOR, (sum(p.image.kernel) + 1) * fixed, 1, (), (ones,), (counts,))
+    return counts
+
+
+def choices(p: Pool, target: Target, cores: int, e: Epilogue) -> Choices:
+    """All cuts."""
+    r, image, (down, across) = Rates(target, p.image.dtype), p.image, p.axes
+    t = lattice(p, r, cores, e)
+    share = shares(p.sizes, (1, t["rows"], t["channels"]), t)
+    found = estimate(p, t, share, r, e)
+    taps = image.taps / (ceil(down.taps, t["down"]) * ceil(across.taps, t["across"]))
+    height = np.minimum(down.span(t["rows"], t["down"]), image.h)
+    width = np.minimum(across.span(t["columns"], t["across"]), image.w)
+    panel, sums, _ = fills(p, t, r)
+    halo, cut = np.full_like(taps, image.pads[0]), [t[name] for name in Cut._fields[:5]]
+    vectors = [taps * target.fixed_vector, taps * 4 / target.vector_bytes, panel - 1, sums - 1]
+    values = np.stack([*share, *cut, height, width, *vectors, halo], 1)
+    rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
+    code = numbered(
+        t["rows"] < image.oh,
+        t["columns"] < image.ow,
+        t["channels"] < image.channels,
+        t["down"] < down.taps,
+        t["across"] < across.taps,
+    )
+
+    def nest(row: int) -> Nest:
+        return nest_of(p, Cut._make(int(v) for v in rows[row]), r, e)
+
+    return Choices(rows, found, code, p.sizes, values, nest, first_halo(image, t, share))
+
+
+def schedules(p: Pool, target: Target, cores: int, e: Epilogue) -> Iterator[Cut]:
+    """Cuts, best first."""
+    c = choices(p, target, cores, e)
+    for row in search(c, target):
+        yield Cut._make(int(v) for v in c.schedules[row])
