@@ -56,7 +56,7 @@ def measure(name: str, region: Region, machine: Machine, most: int, random: Rand
     """Search, and time others."""
     c, _ = choices_of(region, machine)  # may compile code
     taken: list[float] = []
-    for _ in range(2):
+    for _ in range(5):
         start = time.process_time()
         choices_of(region, machine)
         taken.append(time.process_time() - start)

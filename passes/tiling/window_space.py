@@ -17,9 +17,8 @@ from ...dialects.loops import Window
 from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
 from ...runtime.isa import Engine
-from ...runtime.replay import CONSTANT, Dim, Nest
+from ...runtime.replay import Dim, Nest
 from ...runtime.target import Target
-from .convolution import first_halo, load_rows
 from .geometry import Image
 from .schedule import (
     APART,
@@ -97,9 +96,27 @@ class Axis:
         last = (ceil(self.out, out) - 1) * out * self.stride + (ceil(self.taps, taps) - 1) * taps * self.dilation
         return (last <= self.size) | (self.pad == 0)
 
-    def loads(self, several: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Loads of a panel along the axis: what lies under the padding of the first of several tiles is one."""
-        return 1 + (several & (self.pad > 0)).astype(np.int64)
+    def loaded(self, out: Column, taps: Column) -> "Loaded":
+        """What a panel has of the image, in the mean over tiles of `out` windows and chunks of `taps`."""
+        kinds, of = np.unique(np.stack([out, taps], 1), axis=0, return_inverse=True)
+        found: list[tuple[float, float, float]] = []
+        for tile, chunk in kinds.astype(np.int64).tolist():
+            first = np.arange(0, self.out, tile)[:, None] * self.stride
+            first = first + np.arange(0, self.taps, chunk) * self.dilation
+            below = max(min(self.span(tile, chunk) - self.pad, self.size), 0)
+            over, rest = np.minimum(first, self.pad), np.clip(self.size - first, 0, below)
+            found.append((float(over.mean()), float((over > 0).mean()), float(rest.mean())))
+        over, there, rest = np.array(found)[of.ravel()].T
+        return Loaded(over, there, rest)
+
+
+class Loaded(NamedTuple):
+    """Positions of a panel along an axis, and how often the first of its two loads is one."""
+
+    over: Column
+    """Those that the first panel would have in the padding."""
+    there: Column
+    rest: Column
 
 
 class Cut(NamedTuple):
@@ -245,12 +262,10 @@ def estimate(p: Pool, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimat
     lines, windows = ceil(oh, t["rows"]), ceil(image.ow, t["columns"])
     tiles, size = b * lines * windows * ceil(n, t["channels"]), b * oh * image.ow * n
     chunks = ceil(down.taps, t["down"]) * ceil(across.taps, t["across"])
-    height = np.minimum(down.span(t["rows"], t["down"]), image.h)
-    loaded = np.where(t["down"] < down.taps, lines * height, image.loaded_rows(oh, lines))
-    width = windows * np.minimum(across.span(t["columns"], t["across"]), image.w)
+    rows, columns = down.loaded(t["rows"], t["down"]), across.loaded(t["columns"], t["across"])
     run = ceil(t["channels"] * r.esize, g.gm_burst) * g.gm_burst
-    traffic = b * loaded * width * ceil(n, t["channels"]) * run * chunks
-    transfers = tiles * chunks * down.loads(t["rows"] < image.oh) * across.loads(t["columns"] < image.ow)
+    traffic = tiles * chunks * (rows.over + rows.rest) * (columns.over + columns.rest) * run
+    transfers = tiles * chunks * (1 + rows.there) * (1 + columns.there)
     panel, sums, counts = fills(p, t, r)
     vector = e.vector(r, size, n, t["channels"], image.channels)
     taps = taps_of(p, e).vector(r, size, n, t["channels"], image.channels)
@@ -266,8 +281,8 @@ def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `window` emits it."""
     g, image, (down, across) = r.target, p.image, p.axes
     nest = Nest(
-        "b", "r", "n", "rows", "columns", "n0", "down", "across", "height", "width", "taps", "each", "panel", "sums",
-        "above",
+        "b", "r", "n", "rows", "columns", "n0", "down", "across", "height", "width", "left", "top", "side", "corner",
+        "taps", "each", "panel", "sums", "above",
     )  # fmt: skip
     trips = {"b": (image.batch > 1, "b", 1), "r": (cut.rows < image.oh, "r", "rows")}
     trips |= {"x": (cut.columns < image.ow, image.ow, "columns"), "n": (cut.channels < image.channels, "n", "n0")}
@@ -289,10 +304,12 @@ def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
             panel = nest.buffer()
             if p.padded:
                 r.fill(nest, panel, "panel")
+            over = down.pad > 0 and (cut.rows < image.oh or cut.down < down.taps)
+            left = across.pad > 0 and (cut.columns < image.ow or cut.across < across.taps)
             run = n.scaled(r.esize).blocks(g.gm_burst)
-            for height in _parts(down, here["r"], cut.down, "above", "height"):
-                for width in _parts(across, here["x"], cut.across, across.pad, "width"):
-                    load_rows(nest, r, panel, height, (width,), run)
+            for fixed, height, width in _loads(g.fixed_load, over, left):
+                unit = g.gm_burst / g.gm_path
+                nest.op(Engine.LOAD, fixed, unit, (number(height), number(width), run), writes=(panel,))
             dims = (m, n) if n.loop < 0 else (m, n, n.apart("n0", g.vector_bytes / 4))
             nest.op(Engine.VECTOR, "taps", "each", dims, (panel,), (acc,))
         if p.counted:
@@ -301,18 +318,15 @@ def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     return nest
 
 
-def _parts(axis: Axis, tile: Dim, taps: int, over: "int | str", chunk: str) -> list[Dim]:
-    """What is loaded of a panel along an axis, one part after the other: what lies over the first position of its tile,
-    and the rest."""
-    several = tile.loop >= 0
-    if taps < axis.taps:
-        rest = number(chunk)
-    elif several:
-        rest = tile.scaled(axis.stride).plus(max((axis.taps - 1) * axis.dilation + 1 - axis.pad, 0) - axis.stride)
-    else:
-        rest = number(axis.size)
-    padded = axis.pad > 0 and (several or taps < axis.taps)
-    return [*([Dim(CONSTANT, 0, over)] if padded else []), rest]
+def _loads(fixed: float, over: bool, left: bool) -> Iterator[tuple["float | str", str, str]]:
+    """What is fixed of the loads of a panel, by parameters, and rows and columns of each."""
+    if over and left:
+        yield "corner", "above", "left"
+    if over:
+        yield "top", "above", "width"
+    if left:
+        yield "side", "height", "left"
+    yield fixed, "height", "width"
 
 
 def _counts(nest: Nest, p: Pool, r: Rates) -> int:
@@ -330,12 +344,14 @@ def choices(p: Pool, target: Target, cores: int, e: Epilogue) -> Choices:
     share = shares(p.sizes, (1, t["rows"], t["channels"]), t)
     found = estimate(p, t, share, r, e)
     taps = image.taps / (ceil(down.taps, t["down"]) * ceil(across.taps, t["across"]))
-    height = np.minimum(down.span(t["rows"], t["down"]), image.h)
-    width = np.minimum(across.span(t["columns"], t["across"]), image.w)
+    down_, across_ = down.loaded(t["rows"], t["down"]), across.loaded(t["columns"], t["across"])
+    alone = share[1] <= t["rows"]
+    above, there = np.where(alone, down.pad, down_.over), np.where(alone, 1, down_.there)
+    fixed = [1 + (target.fixed_load - 1) * often for often in (there, across_.there, there * across_.there)]
     panel, sums, _ = fills(p, t, r)
-    halo, cut = np.full_like(taps, image.pads[0]), [t[name] for name in Cut._fields[:5]]
-    vectors = [taps * target.fixed_vector, taps * 4 / target.vector_bytes, panel - 1, sums - 1]
-    values = np.stack([*share, *cut, height, width, *vectors, halo], 1)
+    cut, vectors = [t[name] for name in Cut._fields[:5]], [taps * target.fixed_vector, taps * 4 / target.vector_bytes]
+    loads = [down_.rest, across_.rest, across_.over, *fixed]
+    values = np.stack([*share, *cut, *loads, *vectors, panel - 1, sums - 1, above], 1)
     rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
     code = numbered(
         t["rows"] < image.oh,
@@ -348,7 +364,8 @@ def choices(p: Pool, target: Target, cores: int, e: Epilogue) -> Choices:
     def nest(row: int) -> Nest:
         return nest_of(p, Cut._make(int(v) for v in rows[row]), r, e)
 
-    return Choices(rows, found, code, p.sizes, values, nest, first_halo(image, t, share))
+    first = np.where(alone, 0, above)  # there is nothing above the first panel
+    return Choices(rows, found, code, p.sizes, values, nest, first)
 
 
 def schedules(p: Pool, target: Target, cores: int, e: Epilogue) -> Iterator[Cut]:

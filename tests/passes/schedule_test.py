@@ -27,6 +27,13 @@ CONV = """func.func @main(%x: tensor<{b}x{c}x{h}x{w}xf32>, %f: tensor<{n}x{cg}x{
   func.return %1 : tensor<{b}x{n}x{oh}x{ow}xf32>
 }}
 """
+POOL = """func.func @main(%x: tensor<{b}x{c}x{h}x{w}xf32>) -> tensor<{b}x{c}x{oh}x{ow}xf32> {{
+  %0 = graph.{fn}_pool %x {{kernel = [{k}, {k}], strides = [{s}, {s}], pads = [{p}, {p}, {p}, {p}], dilations = [1, 1]}}
+    : (tensor<{b}x{c}x{h}x{w}xf32>) -> tensor<{b}x{c}x{oh}x{ow}xf32>
+  %1 = graph.{act} %0 : (tensor<{b}x{c}x{oh}x{ow}xf32>) -> tensor<{b}x{c}x{oh}x{ow}xf32>
+  func.return %1 : tensor<{b}x{c}x{oh}x{ow}xf32>
+}}
+"""
 PRODUCT = """func.func @main(%a: tensor<{b}x{m}x{k}xf32>, %w: tensor<{batch}{k}x{n}xf32>, %r: tensor<{b}x{m}x{n}xf32>)
     -> tensor<{b}x{m}x{n}xf32> {{
   %0 = graph.matmul %a, %w : (tensor<{b}x{m}x{k}xf32>, tensor<{batch}{k}x{n}xf32>) -> tensor<{b}x{m}x{n}xf32>
@@ -42,7 +49,7 @@ VIEWS = """func.func @main(%a: tensor<1x{m}x{h}x{k}xf32>, %w: tensor<1x{n}x{h}x{
   func.return %3 : tensor<1x{m}x{h}x{n}xf32>
 }}
 """
-KINDS = ("product", "convolution", "depthwise")
+KINDS = ("product", "convolution", "depthwise", "pool")
 ALL_KINDS = (*KINDS, "views", "segmented")
 """Also products of heads that lie between others, and convolutions whose sums are cut into segments."""
 
@@ -62,6 +69,11 @@ def text_of(kind: str, random: Random, large: bool) -> str:
     h, w, c = random.choice([9, 14]) * scale, random.choice([7, 12]) * scale, random.choice([16, 24, 40, 64])
     if kind == "segmented":
         size, h, w, c = 5, 9, 7, random.choice([96, 176])
+    if kind == "pool":
+        size, p, b = random.choice([2, 3, 5, 9]), random.choice([0, 1]), random.choice([1, 1, 2])
+        sizes = {"b": b, "c": c, "h": h, "w": w, "k": min(size, h, w), "s": s, "p": p}
+        oh, ow = ((x + 2 * p - sizes["k"]) // s + 1 for x in (h, w))
+        return head + POOL.format(fn=random.choice(["max", "avg"]), act="hardswish", oh=oh, ow=ow, **sizes)
     n = c if kind == "depthwise" else random.choice([16, 33, 96])
     groups, cg = (c, 1) if kind == "depthwise" else (1, c)
     oh, ow = ((x + 2 * p - size) // s + 1 for x in (h, w))
