@@ -33,6 +33,7 @@ from .schedule import (
     ceil,
     contract,
     distinct,
+    drifting,
     fitting,
     inner_loops,
     longest,
@@ -282,13 +283,19 @@ def estimate(image: Image, columns: int, t: Table, share: Shares, r: Rates, e: E
     right = w_times * n * k * es
     sizes = (image.batch, image.oh, columns)
     cores = working(t, sizes, (1, t["rows"], t["n0"]), share, left, right, b * m * n * e.moved)
-    transfers = np.where(stream, 1, 2) * a_times * b * panels * times + w_times * nn * np.where(resident, 1, chunks)
+    panel_loads = np.where(stream, 1, 2) * a_times * b * panels * times
+    transfers = panel_loads + w_times * nn * np.where(resident, 1, chunks)
     feed = b * k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
     cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(k, r.block_k) * r.block + tiles * nk * g.fixed_mma
     first = panel + t["n0"] * np.where(resident, k, t["k1"]) * es
     l1, ub = l1_need(image, columns, t), t["m0"] * t["n0"] * e.ub
     vector = e.vector(r, b * m * n, n, t["n0"], columns)
-    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
+    drift = drifting(t, sizes, share, image.pads[0])
+    alone = t["slots"] == 1
+    turns = left * alone, (feed + panel_loads * g.fixed_load) * alone
+    work = Work(
+        b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores, drift, turns=turns
+    )  # fmt: skip
     return total(r, e, work)
 
 

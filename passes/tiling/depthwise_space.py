@@ -29,6 +29,7 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    drifting,
     fitting,
     longest,
     maybe_loop,
@@ -218,7 +219,20 @@ def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Es
     transfers = np.where(down, 2 * tiles * ceil(n0, GROUP) * runs, halo * panels + 1)
     traffic = np.where(down, by_rows + weights, loaded + kept)
     vector = e.vector(r, b * m * n, n, t["n0"], image.channels)
-    work = Work(b * m * n, tiles, vector, cube, feed, traffic, transfers, first, l1, ub, cores)
+    work = Work(
+        b * m * n,
+        tiles,
+        vector,
+        cube,
+        feed,
+        traffic,
+        transfers,
+        first,
+        l1,
+        ub,
+        cores,
+        drifting(t, sizes, share, image.pads[0]),
+    )
     return total(r, e, work)
 
 

@@ -33,6 +33,7 @@ from .schedule import (
     ceil,
     contract,
     distinct,
+    drifting,
     fitting,
     inner_loops,
     longest,
@@ -215,7 +216,20 @@ def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Esti
     ub = t["m0"] * t["n0"] * e.ub
     l1, first = l1_need(p, t), first * es
     vector = e.vector(r, b * m * n, n, t["n0"], p.n)
-    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
+    work = Work(
+        b * m * n,
+        tiles,
+        vector,
+        cube,
+        feed,
+        left + right,
+        transfers,
+        first,
+        l1,
+        ub,
+        cores,
+        drifting(t, (p.batch, p.m, p.n), share, 0),
+    )
     return total(r, e, work)
 
 

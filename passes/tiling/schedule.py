@@ -36,7 +36,9 @@ TRAFFIC = 0.15
 """Part of the time of its transfers that a schedule costs the kernels around it."""
 
 APART = 0.2
-"""Part of an engine's time that no other engine's hides, as long as no schedule is known."""
+"""Part of an engine's time that no other engine's hides, as long as no schedule is known;"""
+ASIDE = 0.03
+"""and for an estimate of one."""
 
 Column = NDArray[np.float64]
 Table = dict[str, Column]
@@ -225,8 +227,13 @@ class Work(NamedTuple):
     """Bytes of the result's tiles and of what is combined with them."""
     cores: Column
     """Cores that transfer, on average."""
+    drift: NDArray[np.bool_]
+    """Whether some cores do less than others, and so do not transfer in step with them."""
     fills: "Column | float" = 0
     """Cycles that the load engine fills buffers."""
+    turns: "tuple[Column | float, Column | float]" = (0, 0)
+    """Bytes of panels that have one slot, and cycles that do not overlap with their transfers: feeds, and what is fixed
+    of the loads."""
 
 
 def longest(r: Rates, e: Epilogue, size: Column, cube: Column, transfers: Column) -> Column:
@@ -251,7 +258,8 @@ class Estimate(NamedTuple):
 
 
 def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
-    """The busiest engine, and with it filling the pipeline before it and emptying it behind it.
+    """The busiest engine, and with it filling the pipeline before it and emptying it behind it; and a little of what
+    the others do.
 
     What a schedule moves delays the loads of the kernel after it, if ever so little; what takes more than half of L1 or
     UB keeps that kernel from beginning."""
@@ -269,14 +277,19 @@ def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
     busy[:, Engine.LOAD], busy[:, Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
 
     def pipeline(rate: "Column | float") -> Column:
-        """Cycles, if transfers go at this rate."""
-        load, store = loaded / rate + loads, stored / rate + stores
+        """Cycles, if transfers go at this rate. What is fixed of them goes on while other cores have the port."""
+        load, store = (
+            np.where(w.drift, np.maximum(moved / rate, moved / g.gm_path + fixed), moved / rate + fixed)
+            for moved, fixed in ((loaded, loads), (stored, stores))
+        )
+        load = np.maximum(load, w.turns[0] / rate + w.turns[1])
         after = np.maximum(store, busy[:, Engine.FEED : Engine.VECTOR + 1].max(1))
         return np.maximum(port, np.maximum(load, w.first / rate + after) + (drain + vector + store) / w.tiles)
 
     alone = (w.l1 > g.l1_bytes / 2) | (w.ub > g.ub_bytes / 2)
     handicap = TRAFFIC * port + np.where(alone, w.first / bandwidth, 0)
-    return Estimate(pipeline(bandwidth), busy, pipeline(g.gm_path), handicap, w.cores)
+    cycles = pipeline(bandwidth) + ASIDE * (busy.sum(1) - busy.max(1))
+    return Estimate(cycles, busy, pipeline(g.gm_path), handicap, w.cores)
 
 
 @cache
@@ -338,6 +351,12 @@ def working(
     )
     moved = left * more[1] * columns + right * rows * more[2] + result * more[1] * more[2]
     return np.maximum(1, more[0] * moved / (left + right + result))
+
+
+def drifting(t: Table, sizes: Sequence[int], share: Shares, halo: int = 0) -> NDArray[np.bool_]:
+    """Whether cores do not all have as much of three dimensions, or have a halo but for the first."""
+    uneven = [part * t[name] != size for part, name, size in zip(share, PARTS, sizes, strict=True)]
+    return np.logical_or.reduce(uneven) | (t["parts_1"] > 1) & (halo > 0)
 
 
 class Choices(NamedTuple):

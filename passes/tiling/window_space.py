@@ -33,6 +33,7 @@ from .schedule import (
     Table,
     Work,
     ceil,
+    drifting,
     fitting,
     maybe_loop,
     number,
@@ -274,7 +275,25 @@ def estimate(p: Pool, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimat
     cores = working(t, p.sizes, (1, t["rows"], t["channels"]), share, none, none, traffic + size * e.moved)
     first, ub = panel_bytes(p, t), ub_need(p, t, e)
     filled = tiles * (chunks * panel + sums + counts)
-    return total(r, e, Work(size, tiles, vector, taps, none, traffic, transfers, first, none, ub, cores, filled))
+    return total(
+        r,
+        e,
+        Work(
+            size,
+            tiles,
+            vector,
+            taps,
+            none,
+            traffic,
+            transfers,
+            first,
+            none,
+            ub,
+            cores,
+            drifting(t, p.sizes, share, image.pads[0]),
+            filled,
+        ),
+    )
 
 
 def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
