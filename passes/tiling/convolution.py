@@ -94,16 +94,20 @@ def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue
     target = r.target
     parts: list[NDArray[np.int64]] = []
     large = image.large(image.channels, target)
+    tiles: list[NDArray[np.int64]] = []
     for rows in panel_heights(image, large):
-        m0, n0 = _tiles(image.pixel_tiles(rows), columns, r, epilogue, rows == 1 and not parts)
-        if m0.size:
-            parts.append(_whole(image, rows, k_steps(image.depth, m0, n0, r.esize, target)))
+        found = _tiles(rows, image.pixel_tiles(rows), columns, r, epilogue, rows == 1 and not tiles)
+        if found.size:
+            tiles.append(found)
+    if tiles:
+        parts.append(_whole(image, k_steps(image.depth, np.concatenate(tiles), r.esize, target)))
     if large:
         parts += _cut_panels(image, columns, r, epilogue)
         parts += [part - SLOT for part in parts]
     if not parts:
         return {name: np.zeros(0) for name in Cut._fields}
     table = np.concatenate(parts)
+    table = table[(table[:, SIZED.index("rows_outer")] == 1) | _ordered(image, columns, table)]
     heights, table[:, 0] = np.unique(table[:, 0], return_inverse=True)
     table = distinct(table)
     table[:, 0] = heights[table[:, 0]]
@@ -119,36 +123,39 @@ def lattice(image: Image, columns: int, r: Rates, cores: int, epilogue: Epilogue
     return {name: column[keep] for name, column in t.items()}
 
 
+def _ordered(image: Image, columns: int, table: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of rows of `SIZED`, whether the order of their loops makes a difference."""
+    t = dict(zip(SIZED, table.T, strict=True))
+    return (t["n0"] < columns) & ((t["rows"] < image.oh) | (t["window"] == 1))
+
+
 def _tiles(
-    sizes: Sequence[int], columns: int, r: Rates, epilogue: Epilogue, least: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(m0, n0) that fit L0C and UB twice; if none does, the `least`."""
+    rows: int, sizes: Sequence[int], columns: int, r: Rates, epilogue: Epilogue, least: bool = False
+) -> NDArray[np.int64]:
+    """[tiles, (rows, m0, n0)] that fit L0C and UB twice; if none does, the `least`."""
     m0, n0 = (a.ravel() for a in np.meshgrid(sizes, tile_sizes(columns, 512), indexing="ij"))
     fits = (8 * m0 * n0 <= r.target.l0c_bytes) & (m0 * n0 * epilogue.ub <= r.target.ub_bytes)
     if least:
         fits = fitting(fits, m0 * n0)
-    return m0[fits], n0[fits]
+    return np.stack([np.full_like(m0, rows), m0, n0], 1)[fits]
 
 
-def _whole(image: Image, rows: int, tiles: NDArray[np.int64], window: bool = False) -> NDArray[np.int64]:
-    """Cuts of tiles (m0, n0, k0) with panels of all channels, as rows of `SIZED`."""
-    depth = up16(min(image.depth, SEGMENT))
-    found: list[NDArray[np.int64]] = []
-    for resident, steps in ((1, 1), (0, 1), (0, 2), (0, 4)):
-        k1 = np.minimum(tiles[:, 2] * steps, depth)
-        found.append(_rows(rows, tiles, k1, resident, window, False))
-    return np.concatenate(found)
+KINDS = np.array([(*kind, outer) for kind in ((1, 1), (0, 1), (0, 2), (0, 4)) for outer in (1, 0)]).T[:, :, None]
+"""Of cuts with panels of all channels: `resident`, steps of k0 in k1, `rows_outer`."""
+STREAMS = np.array([(resident, outer) for resident in (1, 0) for outer in (1, 0)]).T[:, :, None]
+"""Of others `resident` and `rows_outer`."""
 
 
-def _rows(
-    rows: int, tiles: NDArray[np.int64], k1: NDArray[np.int64], resident: int, window: bool, stream: bool
-) -> NDArray[np.int64]:
-    """Rows of `SIZED`, the loops in either order."""
-    found: list[NDArray[np.int64]] = []
-    for rows_outer in (1, 0):
-        rest = [np.full(len(tiles), v) for v in (resident, rows_outer, 2, window, stream)]
-        found.append(np.stack([np.full(len(tiles), rows), *tiles.T, k1, *rest], 1))
-    return np.concatenate(found)
+def _whole(image: Image, tiles: NDArray[np.int64], window: bool = False) -> NDArray[np.int64]:
+    """Cuts of tiles (rows, m0, n0, k0) with panels of all channels, as rows of `SIZED`."""
+    resident, steps, rows_outer = KINDS
+    k1 = np.minimum(tiles[:, 3] * steps, up16(min(image.depth, SEGMENT)))
+    return _rows(tiles, k1, resident, rows_outer, 2, window, False)
+
+
+def _rows(tiles: NDArray[np.int64], *fields: "int | NDArray[np.int64]") -> NDArray[np.int64]:
+    """Rows of `SIZED`: tiles (rows, m0, n0, k0), and the fields behind, by kind of cut."""
+    return np.stack(np.broadcast_arrays(*tiles.T, *fields), -1).reshape(-1, len(SIZED))
 
 
 def _cut_panels(image: Image, columns: int, r: Rates, epilogue: Epilogue) -> Iterator[NDArray[np.int64]]:
@@ -156,14 +163,13 @@ def _cut_panels(image: Image, columns: int, r: Rates, epilogue: Epilogue) -> Ite
     shapes = [(1, m, True) for m in image.window_tiles()]
     shapes += [(rows, up16(rows * image.ow), False) for rows in panel_heights(image, True) if rows * image.ow <= 512]
     for rows, m, window in shapes:
-        m0, n0 = _tiles([m], columns, r, epilogue, False)
+        found = _tiles(rows, [m], columns, r, epilogue)
         if window:
-            yield _whole(image, rows, k_steps(image.depth, m0, n0, r.esize, r.target), window)
+            yield _whole(image, k_steps(image.depth, found, r.esize, r.target), window)
         for k1 in image.chunks():
-            k0 = _steps_of(k1, m0, n0, r)
-            tiles = np.stack([m0, n0, k0], 1)[k0 > 0]
-            for resident in (1, 0):
-                yield _rows(rows, tiles, np.full(len(tiles), k1), resident, window, True)
+            k0 = _steps_of(k1, found[:, 1], found[:, 2], r)
+            tiles = np.concatenate([found, k0[:, None]], 1)[k0 > 0]
+            yield _rows(tiles, k1, *STREAMS, 2, window, True)
 
 
 def _steps_of(k1: int, m0: NDArray[np.int64], n0: NDArray[np.int64], r: Rates) -> NDArray[np.int64]:

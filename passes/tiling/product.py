@@ -122,7 +122,7 @@ def lattice(p: Product, r: Rates, cores: int, epilogue: Epilogue) -> Table:
     fits = fitting((8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes), m0 * n0)
     m0, n0 = m0[fits], n0[fits]
     depth = up16(min(p.k, SEGMENT))
-    tiles = k_steps(p.k, m0, n0, p.esize, target)
+    tiles = k_steps(p.k, np.stack([m0, n0], 1), p.esize, target)
     rows: list[NDArray[np.int64]] = []
     several = (tiles[:, 0] < p.m) & (tiles[:, 1] < p.n)  # otherwise there is but one order of loops
     for steps, m_outer in product((1, 2, 4, 8), (1, 0)):
@@ -164,8 +164,10 @@ def splits(
     return share_out((p.batch, p.m, p.n), (1, rows, columns), cores, cost).reshape(3, -1, 3)
 
 
-def k_steps(depth: int, m0: NDArray[np.int64], n0: NDArray[np.int64], esize: int, target: Target) -> NDArray[np.int64]:
-    """[tiles, (m0, n0, k0)]: steps of k for which both operands fit L0 twice: the longest, and its half and quarter."""
+def k_steps(depth: int, tiles: NDArray[np.int64], esize: int, target: Target) -> NDArray[np.int64]:
+    """[tiles, (…, m0, n0, k0)]: steps of k for which both operands fit L0 twice: the longest, and its half and quarter.
+    The last columns of `tiles` are m0 and n0."""
+    m0, n0 = tiles[:, -2:].T
     most = np.minimum(target.l0a_bytes // (2 * esize * m0), target.l0b_bytes // (2 * esize * n0)) // 16
     blocks = -(-min(depth, SEGMENT) // 16)
     found: list[NDArray[np.int64]] = []
@@ -177,7 +179,7 @@ def k_steps(depth: int, m0: NDArray[np.int64], n0: NDArray[np.int64], esize: int
             k0 = 2 ** np.floor(np.log2(k0)).astype(np.int64)
         else:
             k0 = -(-blocks // -(-blocks // k0))
-        found.append(np.stack([m0[ok], n0[ok], 16 * k0[ok]], 1))
+        found.append(np.concatenate([tiles, 16 * k0[:, None]], 1)[ok])
     return distinct(np.concatenate(found))
 
 
