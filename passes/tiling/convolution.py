@@ -359,14 +359,14 @@ def load_panel(
     """The panel under some output rows, or under all: what the one before it has as well, and the rest. `run`:
     bursts of a pixel, or without `pixels` of a row; these then follow each other without a gap. The nest's parameter
     `above` is how many rows the panel before it has as well."""
+    if rows is None:
+        load_rows(nest, r, into, number(image.panel_rows(image.oh)), pixels, run)
+        return
     above, stride = image.pads[0], image.strides[0]
-    heights = [number(image.panel_rows(image.oh))]
-    if rows is not None:
-        heights = [Dim(CONSTANT, 0, "above")] * (above > 0) + [
-            rows.scaled(stride).plus(max(image.reach - above, 0) - stride)
-        ]
-    for height in heights:
-        load_rows(nest, r, into, height, pixels, run)
+    if above:
+        load_rows(nest, r, into, Dim(CONSTANT, 0, "above"), pixels, run)
+    below = rows.scaled(stride).plus(max(image.reach - above, 0) - stride)
+    load_rows(nest, r, into, below, pixels, run)
 
 
 def load_rows(nest: Nest, r: Rates, into: int, rows: Dim, pixels: Sequence[Dim], run: Dim) -> None:

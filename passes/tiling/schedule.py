@@ -24,9 +24,9 @@ from ...runtime.target import Target
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
 
-REPLAYED = int(__import__("os").environ.get("RE", "320"))
+REPLAYED = 320
 """Schedules that are replayed, the best by estimate."""
-STEPS = int(__import__("os").environ.get("ST", "400000"))
+STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
 
 LIKELY = 0.88
