@@ -22,7 +22,7 @@ from stepwell.bench.models import MODELS, built  # noqa: E402
 from stepwell.driver import compilation  # noqa: E402
 from stepwell.driver.report import table  # noqa: E402
 from stepwell.passes.tiling.body import Machine, Region  # noqa: E402
-from stepwell.passes.tiling.schedule import search  # noqa: E402
+from stepwell.passes.tiling.search import search  # noqa: E402
 from stepwell.runtime.target import Target  # noqa: E402
 
 

@@ -25,8 +25,8 @@ from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
-from .product import SEGMENT, Matrix, Product, Tiling, schedules
-from .schedule import Epilogue
+from .product import Matrix, Product, ProductForm, Tiling
+from .schedule import SEGMENT, Epilogue
 from .space import Spot, flat_arguments, open_tiles, up16
 
 
@@ -34,7 +34,7 @@ def tile_product(name: str, region: Region, product: Product, machine: Machine) 
     """The kernel of a matrix product; the best schedule whose buffers fit."""
     target, cores = machine.target, machine.cores
     machine.need_cube(product.dtype)
-    found = schedules(product, target, cores, epilogue_of(region))
+    found = ProductForm(target, cores, epilogue_of(region), product).schedules()
     return first_fitting(
         (_build(name, region, product, t, cores) for t in found),
         machine,

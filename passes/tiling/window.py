@@ -21,7 +21,7 @@ from .contraction import maybe_loop, numbers_of, upto
 from .geometry import Image
 from .image import with_windows
 from .space import flat_arguments, open_tiles
-from .window_space import UNROLLED, Axis, Cut, Pool, schedules
+from .window_space import UNROLLED, Axis, Cut, Pool, PoolForm
 
 LEAST_F32 = float_bits(-math.inf)
 
@@ -32,7 +32,7 @@ def tile_window(name: str, region: Region, image: Image, machine: Machine) -> ti
     assert isinstance(kernel, Window)
     pool, last = Pool(image, kernel), (4, FUNCTIONS["div" if kernel.fn == "mean" else "copy"].passes)
     follows = numbers_of(region, region.ops[1:], [last], drained=0)
-    found = schedules(pool, machine.target, machine.cores, follows)
+    found = PoolForm(machine.target, machine.cores, follows, pool).schedules()
     return first_fitting(
         (_Pool(name, region, pool, cut, machine.cores).build() for cut in found),
         machine,

@@ -4,11 +4,11 @@ A tile has whole rows; or it is of the fewest rows, and of some of their columns
 in chunks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, overload
+from typing import ClassVar, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,32 +18,23 @@ from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
 from ...runtime.isa import Engine
 from ...runtime.replay import Dim, Nest
-from ...runtime.target import Target
 from .geometry import Image
 from .schedule import (
-    APART,
     PARTS,
-    TRAFFIC,
-    Choices,
     Column,
     Epilogue,
-    Estimate,
     Rates,
+    Share,
     Shares,
     Table,
     Work,
     ceil,
-    drifting,
-    fitting,
+    fitted,
     maybe_loop,
     number,
-    numbered,
-    search,
-    share_out,
-    shares,
-    total,
-    working,
+    split,
 )
+from .search import Form, Parts
 from .space import balanced
 
 UNROLLED = 64
@@ -128,14 +119,7 @@ class Cut(NamedTuple):
     channels: int
     down: int
     across: int
-    parts_0: int = 1
-    parts_1: int = 1
-    parts_2: int = 1
-
-    @property
-    def parts(self) -> tuple[int, int, int]:
-        """Into how many parts images, rows and channels are shared out over the cores."""
-        return self.parts_0, self.parts_1, self.parts_2
+    parts: Parts = (1, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -172,19 +156,6 @@ class Pool:
         """Whether each tap is an instruction of its own."""
         taps = self.image.kernel
         return np.equal(down, taps[0]) & np.equal(across, taps[1]) & (self.image.taps <= UNROLLED)
-
-
-def lattice(p: Pool, r: Rates, cores: int, e: Epilogue) -> Table:
-    """All cuts whose loops may nest and whose tiles may fit UB, as columns by the fields of `Cut`; each shared out in
-    the one way that suits its tiles best."""
-    table = np.array([*dict.fromkeys(_cuts(p))], np.float64)
-    t = {name: table[:, i] for i, name in enumerate(Cut._fields[:5])}
-    down, across = p.axes
-    inside = down.begins_inside(t["rows"], t["down"]) & across.begins_inside(t["columns"], t["across"])
-    legal, need = inside & (levels(p, t) <= LEVELS), ub_need(p, t, e)
-    keep = fitting(legal & (need <= r.target.ub_bytes), np.where(legal, need, np.inf))
-    t = {name: column[keep] for name, column in t.items()}
-    return t | splits(p, t, r, cores, e)
 
 
 def _cuts(p: Pool) -> Iterator[tuple[int, ...]]:
@@ -236,16 +207,13 @@ def splits(p: Pool, t: Table, r: Rates, cores: int, e: Epilogue) -> Table:
     """How the tiles are shared out over the cores, as columns."""
     image = p.image
 
-    def cost(share: Shares, active: Column) -> Column:
-        """What the busiest core takes by its busiest engine."""
+    def work(share: Shares) -> tuple[Column, Column, Column]:
         b, oh, n = share
         size = b * oh * image.ow * n
         moved = b * image.loaded_rows(oh, ceil(oh, t["rows"])) * image.w * n * r.esize
-        transfers = (moved + size * (sum(e.whole) + sum(e.results))) / r.bandwidth(active)
-        vector = e.vector(r, size, 1, 1, 1) + taps_of(p, e).vector(r, size, 1, 1, 1)
-        return np.maximum(vector, transfers) + TRAFFIC * transfers + APART * vector
+        return size, taps_of(p, e).vector(r, size, 1, 1, 1), moved
 
-    found = share_out(p.sizes, (1, t["rows"], t["channels"]), cores, cost)
+    found = split(r, e, p.sizes, (1, t["rows"], t["channels"]), cores, work)
     return {name: found[:, i] for i, name in enumerate(PARTS)}
 
 
@@ -255,45 +223,6 @@ def fills(p: Pool, t: Table, r: Rates) -> tuple[Column, Column, float]:
     panel = (g.fixed_load + panel_bytes(p, t) / g.fill_bytes) * p.padded
     sums = (g.fixed_load + area * 4 / g.fill_bytes) * ~p.unrolls(t["down"], t["across"])
     return panel, sums, 8.0 * g.fixed_load * p.counted
-
-
-def estimate(p: Pool, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
-    """What the busiest core's engines do."""
-    g, image, (down, across), (b, oh, n) = r.target, p.image, p.axes, share
-    lines, windows = ceil(oh, t["rows"]), ceil(image.ow, t["columns"])
-    tiles, size = b * lines * windows * ceil(n, t["channels"]), b * oh * image.ow * n
-    chunks = ceil(down.taps, t["down"]) * ceil(across.taps, t["across"])
-    rows, columns = down.loaded(t["rows"], t["down"]), across.loaded(t["columns"], t["across"])
-    run = ceil(t["channels"] * r.esize, g.gm_burst) * g.gm_burst
-    traffic = tiles * chunks * (rows.over + rows.rest) * (columns.over + columns.rest) * run
-    transfers = tiles * chunks * (1 + rows.there) * (1 + columns.there)
-    panel, sums, counts = fills(p, t, r)
-    vector = e.vector(r, size, n, t["channels"], image.channels)
-    taps = taps_of(p, e).vector(r, size, n, t["channels"], image.channels)
-    taps += tiles * (image.taps + (sum(image.kernel) + 1) * p.counted) * g.fixed_vector
-    none = np.zeros_like(size)
-    cores = working(t, p.sizes, (1, t["rows"], t["channels"]), share, none, none, traffic + size * e.moved)
-    first, ub = panel_bytes(p, t), ub_need(p, t, e)
-    filled = tiles * (chunks * panel + sums + counts)
-    return total(
-        r,
-        e,
-        Work(
-            size,
-            tiles,
-            vector,
-            taps,
-            none,
-            traffic,
-            transfers,
-            first,
-            none,
-            ub,
-            cores,
-            drifting(t, p.sizes, share, image.pads[0]),
-            filled,
-        ),
-    )
 
 
 def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
@@ -356,39 +285,85 @@ def _counts(nest: Nest, p: Pool, r: Rates) -> int:
     return counts
 
 
-def choices(p: Pool, target: Target, cores: int, e: Epilogue) -> Choices:
-    """All cuts."""
-    r, image, (down, across) = Rates(target, p.image.dtype), p.image, p.axes
-    t = lattice(p, r, cores, e)
-    share = shares(p.sizes, (1, t["rows"], t["channels"]), t)
-    found = estimate(p, t, share, r, e)
-    taps = image.taps / (ceil(down.taps, t["down"]) * ceil(across.taps, t["across"]))
-    down_, across_ = down.loaded(t["rows"], t["down"]), across.loaded(t["columns"], t["across"])
-    alone = share[1] <= t["rows"]
-    above, there = np.where(alone, down.pad, down_.over), np.where(alone, 1, down_.there)
-    fixed = [1 + (target.fixed_load - 1) * often for often in (there, across_.there, there * across_.there)]
-    panel, sums, _ = fills(p, t, r)
-    cut, vectors = [t[name] for name in Cut._fields[:5]], [taps * target.fixed_vector, taps * 4 / target.vector_bytes]
-    loads = [down_.rest, across_.rest, across_.over, *fixed]
-    values = np.stack([*share, *cut, *loads, *vectors, panel - 1, sums - 1, above], 1)
-    rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    code = numbered(
-        t["rows"] < image.oh,
-        t["columns"] < image.ow,
-        t["channels"] < image.channels,
-        t["down"] < down.taps,
-        t["across"] < across.taps,
-    )
+@dataclass(frozen=True)
+class PoolForm(Form[Cut]):
+    """The cuts of a pool."""
 
-    def nest(row: int) -> Nest:
-        return nest_of(p, Cut._make(int(v) for v in rows[row]), r, e)
+    pool: Pool
 
-    first = np.where(alone, 0, above)  # there is nothing above the first panel
-    return Choices(rows, found, code, p.sizes, values, nest, first)
+    kind: ClassVar = Cut
 
+    @property
+    def dtype(self) -> str:
+        return self.pool.image.dtype
 
-def schedules(p: Pool, target: Target, cores: int, e: Epilogue) -> Iterator[Cut]:
-    """Cuts, best first."""
-    c = choices(p, target, cores, e)
-    for row in search(c, target):
-        yield Cut._make(int(v) for v in c.schedules[row])
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return self.pool.sizes
+
+    @property
+    def halo(self) -> int:
+        return self.pool.image.pads[0]
+
+    def tiles(self, t: Table) -> Sequence["Column | float"]:
+        return 1, t["rows"], t["channels"]
+
+    def lattice(self) -> Table:
+        """All cuts whose loops may nest and whose tiles may fit UB; each shared out in the one way that suits its tiles
+        best."""
+        p, table = self.pool, np.array([*dict.fromkeys(_cuts(self.pool))], np.float64)
+        t = {name: table[:, i] for i, name in enumerate(self.names)}
+        down, across = p.axes
+        inside = down.begins_inside(t["rows"], t["down"]) & across.begins_inside(t["columns"], t["across"])
+        legal = inside & (levels(p, t) <= LEVELS)
+        t = fitted(t, legal, ub_need(p, t, self.epilogue), self.target.ub_bytes)
+        return t | splits(p, t, self.rates, self.cores, self.epilogue)
+
+    def work(self, t: Table, share: Share) -> Work:
+        p, r, g, e, image = self.pool, self.rates, self.target, self.epilogue, self.pool.image
+        (down, across), (b, oh, n) = p.axes, share.most
+        lines, windows = ceil(oh, t["rows"]), ceil(image.ow, t["columns"])
+        tiles, size = b * lines * windows * ceil(n, t["channels"]), b * oh * image.ow * n
+        chunks = ceil(down.taps, t["down"]) * ceil(across.taps, t["across"])
+        rows, columns = down.loaded(t["rows"], t["down"]), across.loaded(t["columns"], t["across"])
+        run = ceil(t["channels"] * r.esize, g.gm_burst) * g.gm_burst
+        traffic = tiles * chunks * (rows.over + rows.rest) * (columns.over + columns.rest) * run
+        transfers = tiles * chunks * (1 + rows.there) * (1 + columns.there)
+        panel, sums, counts = fills(p, t, r)
+        taps = taps_of(p, e).vector(r, size, n, t["channels"], image.channels)
+        taps += tiles * (image.taps + (sum(image.kernel) + 1) * p.counted) * g.fixed_vector
+        none, filled = np.zeros_like(size), tiles * (chunks * panel + sums + counts)
+        first, ub = panel_bytes(p, t), ub_need(p, t, e)
+        return Work(size, tiles, taps, none, transfers, first, none, ub, both=traffic, fills=filled)
+
+    def _above(self, t: Table, share: Share) -> tuple[NDArray[np.bool_], Column, Column]:
+        """Whether cores have one panel; rows that are above one, and how often there are any."""
+        down, _ = self.pool.axes
+        alone, rows = share.most[1] <= t["rows"], down.loaded(t["rows"], t["down"])
+        return alone, np.where(alone, down.pad, rows.over), np.where(alone, 1, rows.there)
+
+    def parameters(self, t: Table, share: Share) -> Sequence[Column]:
+        g, p, (down, across) = self.target, self.pool, self.pool.axes
+        taps = p.image.taps / (ceil(down.taps, t["down"]) * ceil(across.taps, t["across"]))
+        rows, columns = down.loaded(t["rows"], t["down"]), across.loaded(t["columns"], t["across"])
+        _, above, there = self._above(t, share)
+        fixed = [1 + (g.fixed_load - 1) * often for often in (there, columns.there, there * columns.there)]
+        panel, sums, _ = fills(p, t, self.rates)
+        loads, vectors = (
+            [rows.rest, columns.rest, columns.over, *fixed],
+            [taps * g.fixed_vector, taps * 4 / g.vector_bytes],
+        )
+        return [*(t[name] for name in self.names), *loads, *vectors, panel - 1, sums - 1, above]
+
+    def structure(self, t: Table) -> Sequence[Column | NDArray[np.bool_]]:
+        image, (down, across) = self.pool.image, self.pool.axes
+        tiles = [t["rows"] < image.oh, t["columns"] < image.ow, t["channels"] < image.channels]
+        return [*tiles, t["down"] < down.taps, t["across"] < across.taps]
+
+    def nest(self, schedule: Cut) -> Nest:
+        return nest_of(self.pool, schedule, self.rates, self.epilogue)
+
+    def first(self, t: Table, share: Share) -> Column | None:
+        """There is nothing above the first panel."""
+        alone, above, _ = self._above(t, share)
+        return np.where(alone, 0, above)

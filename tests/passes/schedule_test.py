@@ -13,7 +13,7 @@ from schedules import choices_of, cycles, replayed, scheduled, searched_by, sear
 
 from stepwell.driver.compilation import advance, options_of
 from stepwell.passes.tiling.body import Machine, Region
-from stepwell.passes.tiling.schedule import Choices, search
+from stepwell.passes.tiling.search import Choices, search
 from stepwell.runtime.isa import Engine
 from stepwell.runtime.replay import Nest, replay
 from stepwell.runtime.target import Target
