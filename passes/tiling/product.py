@@ -210,6 +210,16 @@ def panel_load(nest: Nest, r: Rates, side: str, along: bool, into: int, here: di
         r.load(nest, into, (k,), rows)
 
 
+KINDS = np.array(
+    [
+        (steps, m_outer, *full)
+        for steps, m_outer, *full in product((1, 2, 4, 8), (1, 0), (1, 0), (1, 0))
+        if steps == 1 or full != [1, 1]
+    ]
+).T[:, :, None]
+"""Of tilings: steps of k0 in k1, `m_outer`, `a_full`, `w_full`."""
+
+
 @dataclass(frozen=True)
 class ProductForm(Form[Tiling]):
     """The tilings of a product."""
@@ -238,22 +248,17 @@ class ProductForm(Form[Tiling]):
         m0, n0 = m0[fits], n0[fits]
         depth = up16(min(p.k, SEGMENT))
         tiles = k_steps(p.k, np.stack([m0, n0], 1), p.esize, target)
-        rows: list[NDArray[np.int64]] = []
-        several = (tiles[:, 0] < p.m) & (tiles[:, 1] < p.n)  # otherwise there is but one order of loops
-        for steps, m_outer in product((1, 2, 4, 8), (1, 0)):
-            some = tiles[(tiles[:, 2] * steps < 2 * depth) & (several | (m_outer == 1))]  # not covered by fewer steps
-            k1 = np.minimum(some[:, 2:] * steps, depth)
-            for full in product((1, 0), (1, 0)):  # a_full, w_full
-                if steps == 1 or full != (1, 1):
-                    rows.append(np.concatenate([some, k1, np.broadcast_to((m_outer, *full), (len(some), 3))], 1))
-        table = np.concatenate(rows)
-        t = {name: table[:, i].astype(np.float64) for i, name in enumerate(self.names)}
+        rows, columns, k0 = tiles.T
+        steps, m_outer, a_full, w_full = KINDS
+        several = (rows < p.m) & (columns < p.n)  # otherwise there is but one order of loops
+        wanted = (k0 * steps < 2 * depth) & (several | (m_outer == 1))  # not covered by fewer steps
+        k1 = np.minimum(k0 * steps, depth)
+        fields = zip(self.names, (rows, columns, k0, k1, m_outer, a_full, w_full), strict=True)
+        t = {name: np.broadcast_to(field, wanted.shape)[wanted].astype(np.float64) for name, field in fields}
         parts = splits(p, m0, n0, r, self.cores, epilogue)
-        m_outer, a_full, w_full = table[:, 4:].T == 1
-        either = (t["m0"] >= p.m) | (t["n0"] >= p.n)
-        kind = np.where(m_outer & a_full, 0, np.where(w_full & (~m_outer | either), 1, 2))
-        tile = np.searchsorted(m0 * 1024 + n0, table[:, 0] * 1024 + table[:, 1])
-        t |= {name: parts[kind, tile, i] for i, name in enumerate(PARTS)}
+        kind = np.where((m_outer & a_full) == 1, 0, np.where((w_full == 1) & ((m_outer == 0) | ~several), 1, 2))
+        tile = np.searchsorted(m0 * 1024 + n0, rows * 1024 + columns)
+        t |= {name: parts[kind, tile, i][wanted] for i, name in enumerate(PARTS)}
         return fitted(t, True, l1_need(p, t), target.l1_bytes)
 
     def work(self, t: Table, share: Share) -> Work:
