@@ -228,15 +228,7 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
     steps = {"b": ("b", 1), "r": ("r", "rows"), "n": ("n", "n0"), "x": (image.ow, "m0")}
 
     def load() -> int:
-        into = nest.buffer(cut.slots)
-        across = here["x"].scaled(image.strides[1]).plus(image.across(1) - image.strides[1])
-        pixels = (across,) if cut.window else (number(image.w),) if cut.stream else ()
-        run = Dim(CONSTANT, 0, "run")
-        if cut.stream:
-            load_rows(nest, r, into, Dim(CONSTANT, 0, "height"), pixels, run)
-        else:
-            load_panel(nest, r, image, into, here["r"] if "r" in loops else None, pixels, run)
-        return into
+        return _panel(nest, r, image, cut, here["x"], here["r"] if "r" in loops else None)
 
     with ExitStack() as stack:
         for depth in range(-1, len(loops)):
@@ -265,6 +257,18 @@ def nest_of(image: Image, columns: int, cut: Cut, r: Rates, e: Epilogue) -> Nest
         acc = contract(nest, r, image.depth, inner, m, n, chunk)
         e.emit(nest, r, acc, loaded, m, n)
     return nest
+
+
+def _panel(nest: Nest, r: Rates, image: Image, cut: Cut, columns: Dim, rows: Dim | None) -> int:
+    """Loads the panel under output columns, and under some rows or all; what a chunk of k has of it."""
+    into, run = nest.buffer(cut.slots), Dim(CONSTANT, 0, "run")
+    across = columns.scaled(image.strides[1]).plus(image.across(1) - image.strides[1])
+    pixels = (across,) if cut.window else (number(image.w),) if cut.stream else ()
+    if cut.stream:
+        load_rows(nest, r, into, Dim(CONSTANT, 0, "height"), pixels, run)
+    else:
+        load_panel(nest, r, image, into, rows, pixels, run)
+    return into
 
 
 def load_panel(
