@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ...dialects import tile
 from ...dialects.graph.op import GraphOp, dtype_name, shape
 from ...dialects.loops import Window
+from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder, float_bits
 from ...runtime.numerics.functions import FUNCTIONS
 from .body import Body, Dim, Held, Machine, Region, first_fitting
@@ -30,7 +31,8 @@ def tile_window(name: str, region: Region, image: Image, machine: Machine) -> ti
     """The kernel of one pooling op; the best schedule whose buffers fit."""
     kernel = region.ops[0].loops().kernel
     assert isinstance(kernel, Window)
-    pool, last = Pool(image, kernel), (4, FUNCTIONS["div" if kernel.fn == "mean" else "copy"].passes)
+    result, last = region.ops[0].results[0], (4, FUNCTIONS["div" if kernel.fn == "mean" else "copy"].passes)
+    pool = Pool(image, kernel, 0 if result in region.results else SIZES[dtype_name(result)])
     follows = numbers_of(region, region.ops[1:], [last], drained=0)
     found = PoolForm(machine.target, machine.cores, follows, pool).schedules()
     return first_fitting(

@@ -17,7 +17,7 @@ from ...dialects.loops import Window
 from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
 from ...runtime.isa import Engine
-from ...runtime.replay import Dim, Nest
+from ...runtime.replay import CONSTANT, Dim, Nest
 from .geometry import Image
 from .schedule import (
     PARTS,
@@ -128,6 +128,8 @@ class Pool:
 
     image: Image
     kernel: Window
+    held: int = 0
+    """Bytes of an element of its result, where that is not what is stored."""
 
     @cached_property
     def axes(self) -> tuple[Axis, Axis]:
@@ -195,7 +197,7 @@ def panel_bytes(p: Pool, t: Table) -> Column:
 
 def ub_need(p: Pool, t: Table, e: Epilogue) -> Column:
     """Bytes in UB at least: panels and results twice, the sums once."""
-    return t["rows"] * t["columns"] * t["channels"] * (4 + e.ub) + 2 * panel_bytes(p, t)
+    return t["rows"] * t["columns"] * t["channels"] * (4 + 2 * p.held + e.ub) + 2 * panel_bytes(p, t)
 
 
 def taps_of(p: Pool, e: Epilogue) -> Epilogue:
@@ -252,12 +254,13 @@ def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
             panel = nest.buffer()
             if p.padded:
                 r.fill(nest, panel, "panel")
+            rows = _positions(down, here["r"], cut.down, "height")
+            columns = _positions(across, here["x"], cut.across, "width")
             over = down.pad > 0 and (cut.rows < image.oh or cut.down < down.taps)
             left = across.pad > 0 and (cut.columns < image.ow or cut.across < across.taps)
-            run = n.scaled(r.esize).blocks(g.gm_burst)
-            for fixed, height, width in _loads(g.fixed_load, over, left):
-                unit = g.gm_burst / g.gm_path
-                nest.op(Engine.LOAD, fixed, unit, (number(height), number(width), run), writes=(panel,))
+            for fixed, *part in _loads(g.fixed_load, over, left, rows, columns):
+                unit, run = g.gm_burst / g.gm_path, n.scaled(r.esize).blocks(g.gm_burst)
+                nest.op(Engine.LOAD, fixed, unit, (*part, run), writes=(panel,))
             dims = (m, n) if n.loop < 0 else (m, n, n.apart("n0", g.vector_bytes / 4))
             nest.op(Engine.VECTOR, "taps", "each", dims, (panel,), (acc,))
         if p.counted:
@@ -266,15 +269,22 @@ def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     return nest
 
 
-def _loads(fixed: float, over: bool, left: bool) -> Iterator[tuple["float | str", str, str]]:
-    """What is fixed of the loads of a panel, by parameters, and rows and columns of each."""
+def _positions(axis: Axis, tile: Dim, taps: int, mean: str) -> Dim:
+    """What a panel has along an axis but for the padding's share: a parameter, unless all windows lie inside."""
+    if axis.is_padded or taps < axis.taps:
+        return number(mean)
+    return tile.scaled(axis.stride).plus(axis.span(1, axis.taps) - axis.stride)
+
+
+def _loads(fixed: float, over: bool, left: bool, rows: Dim, columns: Dim) -> Iterator[tuple["float | str", Dim, Dim]]:
+    """What is fixed of the loads of a panel, and rows and columns of each."""
     if over and left:
-        yield "corner", "above", "left"
+        yield "corner", Dim(CONSTANT, 0, "above"), number("left")
     if over:
-        yield "top", "above", "width"
+        yield "top", Dim(CONSTANT, 0, "above"), columns
     if left:
-        yield "side", "height", "left"
-    yield fixed, "height", "width"
+        yield "side", rows, number("left")
+    yield fixed, rows, columns
 
 
 def _counts(nest: Nest, p: Pool, r: Rates) -> int:
