@@ -248,14 +248,14 @@ def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
         if not p.unrolls(cut.down, cut.across):
             r.fill(nest, acc, "sums")
         with (
-            maybe_loop(nest, cut.down < down.taps, down.taps, "down", number(down.taps)),
-            maybe_loop(nest, cut.across < across.taps, across.taps, "across", number(across.taps)),
+            maybe_loop(nest, cut.down < down.taps, down.taps, "down", number(down.taps)) as y,
+            maybe_loop(nest, cut.across < across.taps, across.taps, "across", number(across.taps)) as x,
         ):
             panel = nest.buffer()
             if p.padded:
                 r.fill(nest, panel, "panel")
-            rows = _positions(down, here["r"], cut.down, "height")
-            columns = _positions(across, here["x"], cut.across, "width")
+            rows = _positions(down, here["r"], y, "height")
+            columns = _positions(across, here["x"], x, "width")
             over = down.pad > 0 and (cut.rows < image.oh or cut.down < down.taps)
             left = across.pad > 0 and (cut.columns < image.ow or cut.across < across.taps)
             for fixed, *part in _loads(g.fixed_load, over, left, rows, columns):
@@ -269,10 +269,13 @@ def nest_of(p: Pool, cut: Cut, r: Rates, e: Epilogue) -> Nest:
     return nest
 
 
-def _positions(axis: Axis, tile: Dim, taps: int, mean: str) -> Dim:
-    """What a panel has along an axis but for the padding's share: a parameter, unless all windows lie inside."""
-    if axis.is_padded or taps < axis.taps:
+def _positions(axis: Axis, tile: Dim, chunk: Dim, mean: str) -> Dim:
+    """What a panel has along an axis but for the padding's share, of a chunk of taps if that is a loop: a parameter,
+    unless all windows lie inside. Those in chunks then come one by one."""
+    if axis.is_padded:
         return number(mean)
+    if chunk.loop >= 0:
+        return chunk.scaled(axis.dilation).plus(1 - axis.dilation)
     return tile.scaled(axis.stride).plus(axis.span(1, axis.taps) - axis.stride)
 
 
