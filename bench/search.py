@@ -22,7 +22,7 @@ from stepwell.bench.models import MODELS, built  # noqa: E402
 from stepwell.driver import compilation  # noqa: E402
 from stepwell.driver.report import table  # noqa: E402
 from stepwell.passes.tiling.body import Machine, Region  # noqa: E402
-from stepwell.passes.tiling.schedule import search  # noqa: E402
+from stepwell.passes.tiling.search import search  # noqa: E402
 from stepwell.runtime.target import Target  # noqa: E402
 
 
@@ -56,7 +56,7 @@ def measure(name: str, region: Region, machine: Machine, most: int, random: Rand
     """Search, and time others."""
     c, _ = choices_of(region, machine)  # may compile code
     taken: list[float] = []
-    for _ in range(2):
+    for _ in range(5):
         start = time.process_time()
         choices_of(region, machine)
         taken.append(time.process_time() - start)

@@ -1,7 +1,7 @@
 """Kernels by any schedule of their lattice: for tests of the search, and to measure it."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from unittest.mock import patch
 
 import numpy as np
@@ -11,27 +11,23 @@ from xdsl.dialects.func import FuncOp
 from stepwell.backend.encode import compile_kernel
 from stepwell.dialects.graph.contract import Conv2DOp, Depthwise2DOp, MatMulOp
 from stepwell.dialects.graph.packed import PackedMatMulOp
+from stepwell.dialects.graph.pool import Window2DOp
 from stepwell.dialects.tile import KernelOp
 from stepwell.driver.compilation import Compilation
 from stepwell.passes.graph_to_tile import region_of, tile_kernel
-from stepwell.passes.tiling import convolution, depthwise_space, product
+from stepwell.passes.tiling import search as searching
 from stepwell.passes.tiling.body import Machine, NotTileable, Region
-from stepwell.passes.tiling.schedule import Choices, replay_rows, search
+from stepwell.passes.tiling.search import Choices, replay_rows, search
 from stepwell.runtime.generator import launch_registers
 from stepwell.runtime.target import Target
 from stepwell.runtime.timing import prepare, time_launch
 
 Search = Callable[[Choices, Target], Iterable[int]]
-FORMS = (product, convolution, depthwise_space)
 
 
-@contextmanager
-def searched_by(order: Search) -> Generator[None]:
+def searched_by(order: Search) -> AbstractContextManager[object]:
     """Rows of a lattice are tried in another order."""
-    with ExitStack() as stack:
-        for form in FORMS:
-            stack.enter_context(patch.object(form, "search", order))
-        yield
+    return patch.object(searching, "search", order)
 
 
 def searched_kernels(work: Compilation) -> Iterator[tuple[str, Region]]:
@@ -39,7 +35,7 @@ def searched_kernels(work: Compilation) -> Iterator[tuple[str, Region]]:
     for op in work.module.ops:
         if isinstance(op, FuncOp) and op.sym_visibility is not None and op.sym_visibility.data == "private":
             region = region_of(op)
-            if isinstance(region.ops[0], (MatMulOp, PackedMatMulOp, Conv2DOp, Depthwise2DOp)):
+            if isinstance(region.ops[0], (MatMulOp, PackedMatMulOp, Conv2DOp, Depthwise2DOp, Window2DOp)):
                 yield op.sym_name.data, region
 
 

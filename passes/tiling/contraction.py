@@ -28,8 +28,8 @@ from ...runtime.expr import LEVELS
 from ...runtime.numerics.functions import FUNCTIONS
 from .body import Body, Dim, Machine, NotTileable, Region, first_fitting
 from .packed import Scales, packed_arguments
-from .product import SEGMENT, Matrix, Product, Tiling, schedules
-from .schedule import Epilogue
+from .product import Matrix, Product, ProductForm, Tiling
+from .schedule import SEGMENT, Epilogue
 from .space import Spot, flat_arguments, open_tiles, up16
 
 
@@ -37,7 +37,7 @@ def tile_product(name: str, region: Region, product: Product, machine: Machine) 
     """The kernel of a matrix product; the best schedule whose buffers fit."""
     target, cores = machine.target, machine.cores
     machine.need_cube(product.dtype)
-    found = schedules(product, target, cores, epilogue_of(region))
+    found = ProductForm(target, cores, epilogue_of(region), product).schedules()
     return first_fitting(
         (_build(name, region, product, t, cores) for t in found),
         machine,
@@ -58,10 +58,15 @@ def bias_of(anchor: GraphOp) -> SSAValue | None:
 
 def epilogue_of(region: Region) -> Epilogue:
     """What follows the accumulator of a region, in numbers."""
-    ops, anchor = epilogue(region), region.ops[0]
-    maps = [op.loops().kernel for op in ops]
+    return numbers_of(region, epilogue(region), (), SIZES[dtype_name(region.ops[0].results[0])])
+
+
+def numbers_of(region: Region, ops: Sequence[GraphOp], first: Sequence[tuple[int, int]], drained: int) -> Epilogue:
+    """What `ops` do with each tile of the first op's result, in numbers: instructions of the vector engine, those of
+    `first` before them, and transfers."""
+    anchor, maps = region.ops[0], [op.loops().kernel for op in ops]
     vector = tuple(
-        (max(SIZES[dtype_name(v)] for v in (*op.operands, op.results[0])), FUNCTIONS[kernel.fn].passes)
+        (max(SIZES[dtype_name(v)] for v in (op.operands[0], op.results[0])), FUNCTIONS[kernel.fn].passes)
         for op, kernel in zip(ops, maps, strict=True)
         if isinstance(kernel, Map)
     )
@@ -72,7 +77,7 @@ def epilogue_of(region: Region) -> Epilogue:
         SIZES[dtype_name(v)] for v in others if math.prod(shape(v)) != size
     )
     results = tuple(SIZES[dtype_name(v)] for v in region.results)
-    return Epilogue(vector, whole, vectors, results, SIZES[dtype_name(anchor.results[0])])
+    return Epilogue((*first, *vector), whole, vectors, results, drained)
 
 
 # emission -------------------------------------------------------------------------------------------------------------

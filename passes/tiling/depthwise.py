@@ -18,7 +18,7 @@ from ...dialects import tile
 from ...dialects.tile.builder import Affine, Buffer, Index, KernelBuilder
 from .body import Dim, Machine, Region, first_fitting
 from .contraction import Finish, epilogue_of, maybe_loop, upto
-from .depthwise_space import GROUP, Cut, schedules
+from .depthwise_space import GROUP, Cut, DepthwiseForm
 from .geometry import Image
 from .image import Rows, pixel_blocks, with_windows
 from .space import Spot, flat_arguments, open_tiles
@@ -28,7 +28,7 @@ def tile_depthwise(name: str, region: Region, image: Image, machine: Machine) ->
     """The kernel of a depthwise convolution; the best schedule whose buffers fit."""
     target, cores, image = machine.target, machine.cores, image.upright()
     machine.need_cube(image.dtype)
-    found = schedules(image, target, cores, epilogue_of(region))
+    found = DepthwiseForm(target, cores, epilogue_of(region), image).schedules()
     return first_fitting(
         (_build(name, region, image, c, cores) for c in found),
         machine,

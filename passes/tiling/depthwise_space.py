@@ -5,42 +5,39 @@ channels by all of their taps, or one group by a run of them. Where panels or we
 group of a tile, for some rows of the kernel at a time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
 from ...runtime.expr import LEVELS
 from ...runtime.isa import Engine
 from ...runtime.replay import CONSTANT, Dim, Nest
 from ...runtime.target import Target
-from .convolution import first_halo, load_panel, load_rows
+from .convolution import ImageForm, load_panel, load_rows
 from .geometry import Image, panel_heights
 from .schedule import (
     PARTS,
-    Choices,
     Column,
     Epilogue,
-    Estimate,
     Rates,
+    Share,
     Shares,
     Table,
     Work,
     ceil,
-    fitting,
-    longest,
+    fitted,
     maybe_loop,
     number,
-    numbered,
-    search,
-    share_out,
     shares,
+    split,
     tile_sizes,
-    total,
-    working,
 )
+from .search import Parts
 from .space import balanced
 
 GROUP = 16
@@ -60,14 +57,7 @@ class Cut(NamedTuple):
     resident: bool
     window: bool = False
     down: int = 0
-    parts_0: int = 1
-    parts_1: int = 1
-    parts_2: int = 1
-
-    @property
-    def parts(self) -> tuple[int, int, int]:
-        """Into how many parts images, output rows and channels are shared out over the cores."""
-        return self.parts_0, self.parts_1, self.parts_2
+    parts: Parts = (1, 1, 1)
 
     def loops(self, image: Image) -> tuple[str, ...]:
         """The loops over panels, from the outside; a loop of one trip is none."""
@@ -80,33 +70,6 @@ class Cut(NamedTuple):
         """Whether all steps have the same groups."""
         blocks, groups = -(-image.channels // GROUP), self.g0 // GROUP
         return self.n0 // GROUP % groups == 0 and blocks % groups == 0
-
-
-def lattice(image: Image, r: Rates, cores: int, epilogue: Epilogue) -> Table:
-    """All cuts whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Cut`; each shared
-    out in the one way that suits its tiles best."""
-    target = r.target
-    cuts: list[tuple[int, ...]] = []
-    large = image.large(min(image.channels, GROUP), target)
-    panels = [(h, image.pixel_tiles(h), 0) for h in panel_heights(image, large)]
-    if large:
-        panels.append((1, image.window_tiles(), 1))
-    for rows, sizes, window in panels:
-        for n0 in tile_sizes(image.channels, 512):
-            for m0 in sizes:
-                if 8 * m0 * n0 <= target.l0c_bytes and m0 * n0 * epilogue.ub <= target.ub_bytes:
-                    cuts += [(window, rows, m0, n0, *step) for step in _steps(image, m0, n0, target)]
-    found = [(*cut, resident, window, 0) for window, *cut in cuts for resident in (1, 0)]
-    if large or 4 * image.depth * r.esize > target.l1_bytes:
-        tiles = dict.fromkeys(cut[:4] for cut in cuts)
-        found += [(*cut, *step) for window, *cut in tiles for step in _rows(image, cut[1], bool(window), target)]
-    table = np.array(found, np.int64)
-    t = {name: table.reshape(-1, 8)[:, i].astype(np.float64) for i, name in enumerate(Cut._fields[:8])}
-    t |= splits(image, t, r, cores, epilogue)
-    fed = np.where(t["resident"] == 1, image.depth, 2 * t["taps"] * t["g0"]) * r.esize
-    legal, need = (levels(image, t) <= LEVELS) & (fed <= target.l0b_bytes), l1_need(image, t)
-    keep = fitting(legal & (need <= target.l1_bytes), np.where(legal, need, np.inf))
-    return {name: column[keep] for name, column in t.items()}
 
 
 def _steps(image: Image, m0: int, n0: int, target: Target) -> Iterator[tuple[int, int]]:
@@ -154,16 +117,13 @@ def levels(image: Image, t: Table) -> Column:
 def splits(image: Image, t: Table, r: Rates, cores: int, e: Epilogue) -> Table:
     """How the panels are shared out over the cores, as columns."""
 
-    def cost(share: Shares, active: Column) -> Column:
-        """What the busiest core takes by its busiest engine."""
+    def work(share: Shares) -> tuple[Column, Column, Column]:
         b, oh, n = share
-        rows, size = np.minimum(t["rows"], oh), b * oh * image.ow * n
-        moved = b * image.loaded_rows(oh, ceil(oh, rows)) * image.w * n * r.esize
-        moved = moved + size * (sum(e.whole) + sum(e.results))
+        moved = b * image.loaded_rows(oh, ceil(oh, np.minimum(t["rows"], oh))) * image.w * n * r.esize
         cube = b * ceil(oh * image.ow, r.target.cube_m) * ceil(n, GROUP) * image.taps * r.block
-        return longest(r, e, size, cube, moved / r.bandwidth(active))
+        return b * oh * image.ow * n, cube, moved
 
-    found = share_out((image.batch, image.oh, image.channels), (1, t["rows"], t["n0"]), cores, cost)
+    found = split(r, e, (image.batch, image.oh, image.channels), (1, t["rows"], t["n0"]), cores, work)
     return {name: found[:, i] for i, name in enumerate(PARTS)}
 
 
@@ -189,127 +149,159 @@ def heights(image: Image, t: Table) -> Column:
     return np.minimum((t["rows"] - 1) * image.strides[0] + (t["down"] - 1) * image.dilations[0] + 1, image.h)
 
 
-def estimate(image: Image, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
-    """What the busiest core's engines do."""
-    g, es = r.target, r.esize
-    b, oh, n = share
-    rows, n0 = np.minimum(t["rows"], oh), np.minimum(t["n0"], n)
-    across, parts = windows(image, t)
-    panels, nn = b * ceil(oh, rows) * parts * ceil(n, n0), ceil(n, n0)
-    m, nm = oh * image.ow, ceil(oh, rows) * ceil(rows * image.ow, t["m0"])
-    tiles = b * nm * nn
-    steps = tiles * ceil(n0, t["g0"]) * ceil(image.taps, t["taps"])
-    products = b * ceil(n, GROUP) * image.taps
-    cube = products * ceil(m, g.cube_m) * r.block + steps * g.fixed_mma
-    kept, down = image.depth * es, t["down"] > 0
-    weights = np.where(t["resident"] == 1, kept, tiles * ceil(n0, GROUP) * image.taps * GROUP * es)
-    fixed = np.where(t["resident"] == 1, steps + 1, 2 * steps) * g.fixed_feed
-    feed = products * GROUP * es * m / g.feed_a_bytes + weights / g.feed_b_bytes + fixed
-    first = np.where(down, l1_need(image, t) / 2, image.panel_rows(rows) * across * n0 * es + kept)
-    halo = 1.0 + ((t["rows"] < image.oh) & (image.pads[0] > 0))
-    l1, ub = l1_need(image, t), t["m0"] * t["n0"] * e.ub
-    loaded = b * image.loaded_rows(oh, ceil(oh, rows)) * parts * across * n * es
-    sizes, none = (image.batch, image.oh, image.channels), np.zeros_like(n)
-    cores = working(t, sizes, (1, t["rows"], t["n0"]), share, none, none, loaded + b * m * n * e.moved)
-    runs = ceil(image.kernel[0], np.maximum(1, t["down"]))
-    again = ceil(t["rows"] * image.ow, t["m0"]) * (t["window"] == 0) + (t["window"] == 1)
-    group = ceil(n, GROUP) * ceil(min(GROUP, image.channels) * es, g.gm_burst) * g.gm_burst  # in whole bursts
-    by_rows = b * ceil(oh, rows) * again * parts * runs * heights(image, t) * across * group
-    transfers = np.where(down, 2 * tiles * ceil(n0, GROUP) * runs, halo * panels + 1)
-    traffic = np.where(down, by_rows + weights, loaded + kept)
-    vector = e.vector(r, b * m * n, n, t["n0"], image.channels)
-    work = Work(b * m * n, tiles, vector, cube, feed, traffic, transfers, first, l1, ub, cores)
-    return total(r, e, work)
+@dataclass(frozen=True)
+class DepthwiseForm(ImageForm[Cut]):
+    """The cuts of a depthwise convolution."""
+
+    kind: ClassVar = Cut
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return self.image.batch, self.image.oh, self.image.channels
+
+    def lattice(self) -> Table:
+        """All cuts whose tiles fit L0 and UB twice and whose panels fit L1; each shared out in the one way that suits
+        its tiles best."""
+        image, r, epilogue, target = self.image, self.rates, self.epilogue, self.target
+        cuts: list[tuple[int, ...]] = []
+        large = image.large(min(image.channels, GROUP), target)
+        panels = [(h, image.pixel_tiles(h), 0) for h in panel_heights(image, large)]
+        if large:
+            panels.append((1, image.window_tiles(), 1))
+        for rows, sizes, window in panels:
+            for n0 in tile_sizes(image.channels, 512):
+                for m0 in sizes:
+                    if 8 * m0 * n0 <= target.l0c_bytes and m0 * n0 * epilogue.ub <= target.ub_bytes:
+                        cuts += [(window, rows, m0, n0, *step) for step in _steps(image, m0, n0, target)]
+        found = [(*cut, resident, window, 0) for window, *cut in cuts for resident in (1, 0)]
+        if large or 4 * image.depth * r.esize > target.l1_bytes:
+            tiles = dict.fromkeys(cut[:4] for cut in cuts)
+            found += [(*cut, *step) for window, *cut in tiles for step in _rows(image, cut[1], bool(window), target)]
+        table = np.array(found, np.int64)
+        t = {name: table.reshape(-1, 8)[:, i].astype(np.float64) for i, name in enumerate(self.names)}
+        t |= splits(image, t, r, self.cores, epilogue)
+        fed = np.where(t["resident"] == 1, image.depth, 2 * t["taps"] * t["g0"]) * r.esize
+        legal = (levels(image, t) <= LEVELS) & (fed <= target.l0b_bytes)
+        return fitted(t, legal, l1_need(image, t), target.l1_bytes)
+
+    def work(self, t: Table, share: Share) -> Work:
+        image, r, g, es, (b, oh, n) = self.image, self.rates, self.target, self.rates.esize, share.most
+        rows, n0 = np.minimum(t["rows"], oh), np.minimum(t["n0"], n)
+        across, parts = windows(image, t)
+        panels, nn = b * ceil(oh, rows) * parts * ceil(n, n0), ceil(n, n0)
+        m, nm = oh * image.ow, ceil(oh, rows) * ceil(rows * image.ow, t["m0"])
+        tiles = b * nm * nn
+        steps = tiles * ceil(n0, t["g0"]) * ceil(image.taps, t["taps"])
+        products = b * ceil(n, GROUP) * image.taps
+        cube = products * ceil(m, g.cube_m) * r.block + steps * g.fixed_mma
+        kept, down = image.depth * es, t["down"] > 0
+        weights = np.where(t["resident"] == 1, kept, tiles * ceil(n0, GROUP) * image.taps * GROUP * es)
+        fixed = np.where(t["resident"] == 1, steps + 1, 2 * steps) * g.fixed_feed
+        feed = products * GROUP * es * m / g.feed_a_bytes + weights / g.feed_b_bytes + fixed
+        first = np.where(down, l1_need(image, t) / 2, image.panel_rows(rows) * across * n0 * es + kept)
+        halo = 1.0 + ((t["rows"] < image.oh) & (image.pads[0] > 0))
+        loaded = b * image.loaded_rows(oh, ceil(oh, rows)) * parts * across * n * es
+        runs = ceil(image.kernel[0], np.maximum(1, t["down"]))
+        again = ceil(t["rows"] * image.ow, t["m0"]) * (t["window"] == 0) + (t["window"] == 1)
+        group = ceil(n, GROUP) * ceil(min(GROUP, image.channels) * es, g.gm_burst) * g.gm_burst  # in whole bursts
+        by_rows = b * ceil(oh, rows) * again * parts * runs * heights(image, t) * across * group
+        transfers = np.where(down, 2 * tiles * ceil(n0, GROUP) * runs, halo * panels + 1)
+        l1, ub = l1_need(image, t), t["m0"] * t["n0"] * self.epilogue.ub
+        both, few = np.where(down, by_rows, loaded), np.where(down, weights, kept)
+        return Work(b * m * n, tiles, cube, feed, transfers, first, l1, ub, both=both, kept=few)
+
+    def parameters(self, t: Table, share: Share) -> Sequence[Column]:
+        run, halo = t["down"] * self.image.kernel[1], np.full_like(t["rows"], self.image.pads[0])
+        return [*(t[name] for name in self.names[:5]), run, heights(self.image, t), halo]
+
+    def structure(self, t: Table) -> Sequence[Column | NDArray[np.bool_]]:
+        image, run = self.image, t["down"] * self.image.kernel[1]
+        tiles = [t["rows"] < image.oh, t["n0"] < image.channels, t["m0"] < t["rows"] * image.ow]
+        steps = [t["g0"] < np.minimum(t["n0"], image.channels), t["taps"] < image.taps, t["taps"] < run]
+        return [t["window"], t["resident"], *tiles, *steps, run > 0, run >= image.taps]
+
+    def nest(self, schedule: Cut) -> Nest:
+        return _Nest(self.image, schedule, self.rates, self.epilogue).build()
 
 
-def nest_of(image: Image, cut: Cut, r: Rates, e: Epilogue) -> Nest:
+@dataclass
+class _Nest:
     """The loop nest of the cuts that have the structure of `cut`, as `depthwise` emits it."""
-    g = r.target
-    nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps", "run", "height", "above")
-    loops = cut.loops(image)
-    here = {"b": number(1), "r": number(image.oh), "n": number(image.channels), "x": number(image.ow)}
-    steps = {"b": ("b", 1), "r": ("r", "rows"), "n": ("n", "n0"), "x": (image.ow, "m0")}
-    block, kept = GROUP * r.esize, image.depth * r.esize
-    with ExitStack() as stack:
+
+    image: Image
+    cut: Cut
+    r: Rates
+    e: Epilogue
+
+    def build(self) -> Nest:
+        image, cut, e = self.image, self.cut, self.e
+        self.nest = nest = Nest("b", "r", "n", "rows", "m0", "n0", "g0", "taps", "run", "height", "above")
+        self.here = here = {"b": number(1), "r": number(image.oh), "n": number(image.channels), "x": number(image.ow)}
+        steps = {"b": ("b", 1), "r": ("r", "rows"), "n": ("n", "n0"), "x": (image.ow, "m0")}
+        loops = cut.loops(image)
+        with ExitStack() as stack:
+            weights = self._weights()
+            for d in loops:
+                here[d] = stack.enter_context(nest.loop(*steps[d]))
+            panel, m = self._panel(loops), here["x"]
+            if not cut.window:
+                pixels, several = here["r"].scaled(image.ow), cut.m0 < cut.rows * image.ow
+                m = stack.enter_context(maybe_loop(nest, several, image.oh * image.ow, "m0", pixels))
+            loaded = e.loads(nest, self.r, m, here["n"])
+            e.emit(nest, self.r, self._sums(m, panel, *weights), loaded, m, here["n"])
+        return nest
+
+    def _weights(self) -> tuple[int, int]:
+        """All weights in L1, and in L0B if they are resident; the buffers of both."""
+        nest, r = self.nest, self.r
         weights = b0 = nest.buffer()
-        if not cut.down:
-            r.load(nest, weights, (), number(image.depth))
-        if cut.resident:
+        if not self.cut.down:
+            r.load(nest, weights, (), number(self.image.depth))
+        if self.cut.resident:
             b0 = nest.buffer()
-            nest.op(Engine.FEED, g.fixed_feed, kept / g.feed_b_bytes, (), (weights,), (b0,))
-        for d in loops:
-            here[d] = stack.enter_context(nest.loop(*steps[d]))
-        panel, rows = nest.buffer(), here["r"] if "r" in loops else None
-        columns = here["x"].scaled(image.strides[1]).plus(image.across(1) - image.strides[1])
-        across = columns if cut.window else number(image.w)
-        if cut.down:
-            panel = -1
-        elif cut.window or "n" in loops:
-            run = here["n"].scaled(r.esize).blocks(g.gm_burst)
-            load_panel(nest, r, image, panel, rows, (across,), run)
+            cost = self.image.depth * r.esize / r.target.feed_b_bytes
+            nest.op(Engine.FEED, r.target.fixed_feed, cost, (), (weights,), (b0,))
+        return weights, b0
+
+    @property
+    def _across(self) -> Dim:
+        """Input columns of a panel."""
+        image = self.image
+        columns = self.here["x"].scaled(image.strides[1]).plus(image.across(1) - image.strides[1])
+        return columns if self.cut.window else number(image.w)
+
+    def _panel(self, loops: Sequence[str]) -> int:
+        """The panel of a tile; −1: it comes by rows of the kernel."""
+        image, r, burst = self.image, self.r, self.r.target.gm_burst
+        panel, rows = self.nest.buffer(), self.here["r"] if "r" in loops else None
+        if self.cut.down:
+            return -1
+        if self.cut.window or "n" in loops:
+            load_panel(self.nest, r, image, panel, rows, (self._across,), self.here["n"].scaled(r.esize).blocks(burst))
         else:
-            load_panel(nest, r, image, panel, rows, (), number(image.w * image.channels * r.esize / g.gm_burst))
-        m = here["x"]
-        if not cut.window:
-            pixels, several = here["r"].scaled(image.ow), cut.m0 < cut.rows * image.ow
-            m = stack.enter_context(maybe_loop(nest, several, image.oh * image.ow, "m0", pixels))
-        loaded = e.loads(nest, r, m, here["n"])
-        acc = nest.buffer()
-        groups = maybe_loop(nest, cut.g0 < min(cut.n0, image.channels), image.channels, "g0", here["n"])
-        several, run = cut.down * image.kernel[1], number(image.taps)
+            load_panel(self.nest, r, image, panel, rows, (), number(image.w * image.channels * r.esize / burst))
+        return panel
+
+    def _sums(self, m: Dim, panel: int, weights: int, b0: int) -> int:
+        """Multiplies group by group, and run of taps by run; the accumulator."""
+        nest, image, cut, r, g = self.nest, self.image, self.cut, self.r, self.r.target
+        acc, channels, run = nest.buffer(), image.channels, number(image.taps)
+        several, block = cut.down * image.kernel[1], GROUP * r.esize
         with ExitStack() as inner:
-            c = inner.enter_context(groups)
+            more = cut.g0 < min(cut.n0, channels)
+            c = inner.enter_context(maybe_loop(nest, more, channels, "g0", self.here["n"]))
             if cut.down:
                 run = inner.enter_context(maybe_loop(nest, several < image.taps, image.taps, "run", run))
                 panel, weights = nest.buffer(), nest.buffer()
-                group = number(-(-min(GROUP, image.channels) * r.esize // g.gm_burst))
-                load_rows(nest, r, panel, Dim(CONSTANT, 0, "height"), (across,), group)
+                group = number(-(-min(GROUP, channels) * r.esize // g.gm_burst))
+                load_rows(nest, r, panel, Dim(CONSTANT, 0, "height"), (self._across,), group)
                 r.load(nest, weights, (), run.scaled(GROUP))
             taps = inner.enter_context(maybe_loop(nest, cut.taps < (several or image.taps), image.taps, "taps", run))
             groups, blocks = c.blocks(GROUP), m.blocks(g.cube_m)
-            a0 = nest.buffer()
-            cost = g.cube_m * block / g.feed_a_bytes
+            a0, cost = nest.buffer(), g.cube_m * block / g.feed_a_bytes
             nest.op(Engine.FEED, g.fixed_feed, cost, (blocks, groups, taps), (panel,), (a0,))
             if not cut.resident:
                 b0 = nest.buffer()
                 nest.op(Engine.FEED, g.fixed_feed, block / g.feed_b_bytes, (groups, taps), (weights,), (b0,))
             nest.op(Engine.CUBE, g.fixed_mma, r.block, (blocks, groups, taps), (a0, b0), (acc,))
-        e.emit(nest, r, acc, loaded, m, here["n"])
-    return nest
-
-
-def choices(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Choices:
-    """All cuts."""
-    r = Rates(target, image.dtype)
-    t = lattice(image, r, cores, epilogue)
-    sizes = (image.batch, image.oh, image.channels)
-    share = shares(sizes, (1, t["rows"], t["n0"]), t)
-    found = estimate(image, t, share, r, epilogue)
-    halo = np.full_like(t["rows"], image.pads[0])
-    run, height = t["down"] * image.kernel[1], heights(image, t)
-    values = np.stack([*share, *(t[name] for name in Cut._fields[:5]), run, height, halo], 1)
-    rows = np.stack([t[name] for name in Cut._fields], 1).astype(np.int64)
-    code = numbered(
-        t["window"],
-        t["rows"] < image.oh,
-        t["n0"] < image.channels,
-        t["resident"],
-        t["m0"] < t["rows"] * image.ow,
-        t["g0"] < np.minimum(t["n0"], image.channels),
-        t["taps"] < image.taps,
-        t["taps"] < run,
-        run > 0,
-        run >= image.taps,
-    )
-
-    def nest(row: int) -> Nest:
-        return nest_of(image, Cut._make(int(v) for v in rows[row]), r, epilogue)
-
-    return Choices(rows, found, code, sizes, values, nest, first_halo(image, t, share))
-
-
-def schedules(image: Image, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Cut]:
-    """Cuts, best first."""
-    c = choices(image, target, cores, epilogue)
-    for row in search(c, target):
-        yield Cut._make(int(v) for v in c.schedules[row])
+        return acc

@@ -21,7 +21,7 @@ from ...dialects import tile
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
 from .body import Dim, Machine, NotTileable, Region, first_fitting
 from .contraction import Chunk, Finish, Panel, contract, epilogue_of
-from .convolution import Cut, joins, schedules
+from .convolution import ConvolutionForm, Cut, joins
 from .geometry import Image
 from .product import Matrix
 from .space import Joined, Spot, even_parts, flat_arguments, open_tiles, up16
@@ -31,7 +31,7 @@ def tile_convolution(name: str, region: Region, image: Image, columns: int, mach
     """The kernel of a convolution (one group); the best schedule whose buffers fit."""
     target, cores, image = machine.target, machine.cores, image.upright()
     machine.need_cube(image.dtype)
-    found = schedules(image, columns, target, cores, epilogue_of(region))
+    found = ConvolutionForm(target, cores, epilogue_of(region), image, columns).schedules()
     return first_fitting(
         (_build(name, region, image, columns, c, cores) for c in found),
         machine,
@@ -212,7 +212,7 @@ def _build(name: str, region: Region, image: Image, columns: int, c: Cut, cores:
             slots = min(spot.slots, c.slots)
             rows.load(dims[0].start, dims[1].start, replace(spot, slots=slots), left=dims[3].start)
 
-    parts = (*with_windows(c.parts, dims[3], cores), c.parts_0 * c.parts_1)
+    parts = (*with_windows(c.parts, dims[3], cores), c.parts[0] * c.parts[1])
     with open_tiles(k, dims, loops, cores, parts, load):
         levels = len(loops) + (not loops and cores > 1)
         with pixel_blocks(k, image, c, dims[1], dims[3]) as (pixel, count, inside):

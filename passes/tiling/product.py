@@ -6,12 +6,12 @@ of K for its tile) or a chunk of K at a time. The cube's tile sizes decide the t
 global memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,29 +22,25 @@ from ...runtime.target import Target
 from .schedule import (
     PARTS,
     SEGMENT,
-    Choices,
     Column,
     Epilogue,
-    Estimate,
     Rates,
+    Share,
     Shares,
     Table,
     Work,
     ceil,
     contract,
     distinct,
+    fitted,
     fitting,
     inner_loops,
-    longest,
     number,
-    numbered,
-    search,
-    share_out,
     shares,
+    split,
     tile_sizes,
-    total,
-    working,
 )
+from .search import Form, Parts
 from .space import up16
 
 
@@ -102,6 +98,11 @@ class Product:
         return self.esize if self.packing is None else self.packing.bits / 8
 
     @property
+    def column_bytes(self) -> float:
+        """Bytes of a column of w, and of what stands beside it."""
+        return self.k * self.w_size + sum(self.beside)
+
+    @property
     def beside(self) -> tuple[int, ...]:
         """Bytes beside a column of w."""
         return () if self.packing is None else self.packing.beside
@@ -117,50 +118,13 @@ class Tiling(NamedTuple):
     m_outer: bool
     a_full: bool
     w_full: bool
-    parts_0: int = 1
-    parts_1: int = 1
-    parts_2: int = 1
-
-    @property
-    def parts(self) -> tuple[int, int, int]:
-        """Into how many parts batch, rows and columns are shared out over the cores."""
-        return self.parts_0, self.parts_1, self.parts_2
+    parts: Parts = (1, 1, 1)
 
     def loops(self, p: Product) -> tuple[str, ...]:
         """The loops over tiles, from the outside; a loop of one trip is none."""
         order = ("b", "m", "n") if self.m_outer else ("b", "n", "m")
         blocks = {"b": p.batch, "m": -(-p.m // self.m0), "n": -(-p.n // self.n0)}
         return tuple(d for d in order if blocks[d] > 1)
-
-
-def lattice(p: Product, r: Rates, cores: int, epilogue: Epilogue) -> Table:
-    """All tilings whose tiles fit L0 and UB twice and whose panels fit L1, as columns by the fields of `Tiling`; each
-    shared out in the one way that suits its tiles best."""
-    target = r.target
-    m0, n0 = (a.ravel() for a in np.meshgrid(tile_sizes(p.m, 512), tile_sizes(p.n, 512), indexing="ij"))
-    fits = fitting((8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes), m0 * n0)
-    m0, n0 = m0[fits], n0[fits]
-    depth = up16(min(p.k, SEGMENT))
-    tiles = k_steps(p.k, m0, n0, p.esize, target)
-    rows: list[NDArray[np.int64]] = []
-    several = (tiles[:, 0] < p.m) & (tiles[:, 1] < p.n)  # otherwise there is but one order of loops
-    for steps, m_outer in product((1, 2, 4, 8), (1, 0)):
-        some = tiles[(tiles[:, 2] * steps < 2 * depth) & (several | (m_outer == 1))]  # not covered by fewer steps
-        k1 = np.minimum(some[:, 2:] * steps, depth)
-        for full in product((1, 0), (1, 0)):  # a_full, w_full
-            if steps == 1 or full != (1, 1):
-                rows.append(np.concatenate([some, k1, np.broadcast_to((m_outer, *full), (len(some), 3))], 1))
-    table = np.concatenate(rows)
-    t = {name: table[:, i].astype(np.float64) for i, name in enumerate(Tiling._fields[:7])}
-    parts = splits(p, m0, n0, r, cores, epilogue)
-    m_outer, a_full, w_full = table[:, 4:].T == 1
-    either = (t["m0"] >= p.m) | (t["n0"] >= p.n)
-    kind = np.where(m_outer & a_full, 0, np.where(w_full & (~m_outer | either), 1, 2))
-    tile = np.searchsorted(m0 * 1024 + n0, table[:, 0] * 1024 + table[:, 1])
-    t |= {name: parts[kind, tile, i] for i, name in enumerate(PARTS)}
-    need = l1_need(p, t)
-    keep = fitting(need <= target.l1_bytes, need)
-    return {name: column[keep] for name, column in t.items()}
 
 
 def splits(
@@ -170,22 +134,20 @@ def splits(
     rows, columns = (np.tile(size.astype(np.float64), 3) for size in (m0, n0))
     left, right = (np.repeat([kind == side for kind in range(3)], len(m0)) for side in range(2))
 
-    def cost(share: Shares, active: Column) -> Column:
-        """What the busiest core takes by its busiest engine."""
+    def work(share: Shares) -> tuple[Column, Column, Column]:
         g, (b, m, n) = r.target, share
-        size = b * m * n
         a_times = np.where(left, 1, ceil(n, columns))
         w_times = np.where(right | left & (columns >= p.n), 1, ceil(m, rows)) * (1 if p.shared else b)
-        panels = a_times * b * m * p.k * p.esize + w_times * n * (p.k * p.w_size + sum(p.beside))
-        moved = panels + size * (sum(e.whole) + sum(e.results))
         cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block
-        return longest(r, e, size, cube, moved / r.bandwidth(active))
+        return b * m * n, cube, a_times * b * m * p.k * p.esize + w_times * n * p.column_bytes
 
-    return share_out((p.batch, p.m, p.n), (1, rows, columns), cores, cost).reshape(3, -1, 3)
+    return split(r, e, (p.batch, p.m, p.n), (1, rows, columns), cores, work).reshape(3, -1, 3)
 
 
-def k_steps(depth: int, m0: NDArray[np.int64], n0: NDArray[np.int64], esize: int, target: Target) -> NDArray[np.int64]:
-    """[tiles, (m0, n0, k0)]: steps of k for which both operands fit L0 twice: the longest, and its half and quarter."""
+def k_steps(depth: int, tiles: NDArray[np.int64], esize: int, target: Target) -> NDArray[np.int64]:
+    """[tiles, (…, m0, n0, k0)]: steps of k for which both operands fit L0 twice: the longest, and its half and quarter.
+    The last columns of `tiles` are m0 and n0."""
+    m0, n0 = tiles[:, -2:].T
     most = np.minimum(target.l0a_bytes // (2 * esize * m0), target.l0b_bytes // (2 * esize * n0)) // 16
     blocks = -(-min(depth, SEGMENT) // 16)
     found: list[NDArray[np.int64]] = []
@@ -197,7 +159,7 @@ def k_steps(depth: int, m0: NDArray[np.int64], n0: NDArray[np.int64], esize: int
             k0 = 2 ** np.floor(np.log2(k0)).astype(np.int64)
         else:
             k0 = -(-blocks // -(-blocks // k0))
-        found.append(np.stack([m0[ok], n0[ok], 16 * k0[ok]], 1))
+        found.append(np.concatenate([tiles, 16 * k0[:, None]], 1)[ok])
     return distinct(np.concatenate(found))
 
 
@@ -212,34 +174,6 @@ def l1_need(p: Product, t: Table) -> Column:
     a = t["m0"] * np.where(t["a_full"] == 1, k, t["k1"]) * np.where(once_a, 1, 2)
     w = t["n0"] * np.where(t["w_full"] == 1, k, t["k1"]) * np.where(once_w, 1, 2)
     return a * p.esize + w * p.w_size + t["n0"] * sum(p.beside) * np.where(once_n, 1, 2)
-
-
-def estimate(p: Product, t: Table, share: Shares, r: Rates, e: Epilogue) -> Estimate:
-    """What the busiest core's engines do."""
-    g, es = r.target, p.esize
-    b, m, n = share
-    nm, nn, nk = ceil(m, t["m0"]), ceil(n, t["n0"]), ceil(p.k, t["k0"])
-    a_full, w_full, m_outer = t["a_full"] == 1, t["w_full"] == 1, t["m_outer"] == 1
-    tiles, chunks = b * nm * nn, ceil(p.k, t["k1"])
-    # A panel stands while loops inside its own run, those of one trip not emitted.
-    m_whole, n_whole = t["m0"] >= p.m, t["n0"] >= p.n
-    a_times = np.where((a_full & (m_outer | m_whole)) | (nn == 1), 1, nn)
-    w_once = (w_full & (~m_outer | n_whole)) | (nm == 1)
-    w_times = np.where(w_once, 1, nm) * np.where(w_once & p.shared & n_whole, 1, b)
-    left, result = a_times * b * m * p.k * es, b * m * n * e.moved
-    right = w_times * n * (p.k * p.w_size + sum(p.beside))
-    cores = working(t, (p.batch, p.m, p.n), (1, t["m0"], t["n0"]), share, left, right, result)
-    w_loads = np.where(w_full, 1, chunks) + len(p.beside)
-    transfers = a_times * b * nm * np.where(a_full, 1, chunks) + w_times * nn * w_loads
-    feed = b * p.k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
-    cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block + tiles * nk * g.fixed_mma
-    first = t["m0"] * np.where(a_full, p.k, t["k1"]) * es
-    first += t["n0"] * (np.where(w_full, p.k, t["k1"]) * p.w_size + sum(p.beside))
-    ub = t["m0"] * t["n0"] * e.ub
-    l1 = l1_need(p, t)
-    vector = e.vector(r, b * m * n, n, t["n0"], p.n)
-    work = Work(b * m * n, tiles, vector, cube, feed, left + right, transfers, first, l1, ub, cores)
-    return total(r, e, work)
 
 
 class Structure(NamedTuple):
@@ -306,34 +240,92 @@ def panel_load(nest: Nest, r: Rates, s: Structure, side: str, into: int, here: d
         r.load(nest, into, (k,), rows)
 
 
-def choices(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Choices:
-    """All tilings."""
-    r = Rates(target, p.dtype)
-    t = lattice(p, r, cores, epilogue)
-    share = shares((p.batch, p.m, p.n), (1, t["m0"], t["n0"]), t)
-    found = estimate(p, t, share, r, epilogue)
-    names = ("m0", "n0", "k0", "k1")
-    whole = (np.full_like(t["m0"], size) for size in (p.m, p.n, p.k))
-    values = np.stack([*share, *(t[name] for name in names), *whole], 1)
-    rows = np.stack([t[name] for name in Tiling._fields], 1).astype(np.int64)
-    rows_loop, columns_loop = t["m0"] < p.m, t["n0"] < p.n
-    m_outer = rows_loop & columns_loop & (t["m_outer"] == 1)
-    inner = inner_loops(p.k, t, (t["a_full"] == 0) | (t["w_full"] == 0))
-    code = numbered(rows_loop, columns_loop, m_outer, t["a_full"], t["w_full"], *inner.T)
+KINDS = np.array(
+    [
+        (steps, m_outer, *full)
+        for steps, m_outer, *full in product((1, 2, 4, 8), (1, 0), (1, 0), (1, 0))
+        if steps == 1 or full != [1, 1]
+    ]
+).T[:, :, None]
+"""Of tilings: steps of k0 in k1, `m_outer`, `a_full`, `w_full`."""
 
-    along, depth = (p.a.column == 1, p.w.column == 1), p.k if p.k > SEGMENT else None
 
-    def nest(row: int) -> Nest:
-        x = Tiling._make(int(v) for v in rows[row])
+@dataclass(frozen=True)
+class ProductForm(Form[Tiling]):
+    """The tilings of a product."""
+
+    p: Product
+
+    kind: ClassVar = Tiling
+
+    @property
+    def dtype(self) -> str:
+        return self.p.dtype
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return self.p.batch, self.p.m, self.p.n
+
+    def tiles(self, t: Table) -> Sequence["Column | float"]:
+        return 1, t["m0"], t["n0"]
+
+    def lattice(self) -> Table:
+        """All tilings whose tiles fit L0 and UB twice and whose panels fit L1; each shared out in the one way that
+        suits its tiles best."""
+        p, r, epilogue, target = self.p, self.rates, self.epilogue, self.target
+        m0, n0 = (a.ravel() for a in np.meshgrid(tile_sizes(p.m, 512), tile_sizes(p.n, 512), indexing="ij"))
+        fits = fitting((8 * m0 * n0 <= target.l0c_bytes) & (m0 * n0 * epilogue.ub <= target.ub_bytes), m0 * n0)
+        m0, n0 = m0[fits], n0[fits]
+        depth = up16(min(p.k, SEGMENT))
+        tiles = k_steps(p.k, np.stack([m0, n0], 1), p.esize, target)
+        rows, columns, k0 = tiles.T
+        steps, m_outer, a_full, w_full = KINDS
+        several = (rows < p.m) & (columns < p.n)  # otherwise there is but one order of loops
+        wanted = (k0 * steps < 2 * depth) & (several | (m_outer == 1))  # not covered by fewer steps
+        k1 = np.minimum(k0 * steps, depth)
+        fields = zip(self.names, (rows, columns, k0, k1, m_outer, a_full, w_full), strict=True)
+        t = {name: np.broadcast_to(field, wanted.shape)[wanted].astype(np.float64) for name, field in fields}
+        parts = splits(p, m0, n0, r, self.cores, epilogue)
+        kind = np.where((m_outer & a_full) == 1, 0, np.where((w_full == 1) & ((m_outer == 0) | ~several), 1, 2))
+        tile = np.searchsorted(m0 * 1024 + n0, rows * 1024 + columns)
+        t |= {name: parts[kind, tile, i][wanted] for i, name in enumerate(PARTS)}
+        return fitted(t, True, l1_need(p, t), target.l1_bytes)
+
+    def work(self, t: Table, share: Share) -> Work:
+        p, r, g, es = self.p, self.rates, self.target, self.p.esize
+        b, m, n = share.most
+        nm, nn, nk = ceil(m, t["m0"]), ceil(n, t["n0"]), ceil(p.k, t["k0"])
+        a_full, w_full, m_outer = t["a_full"] == 1, t["w_full"] == 1, t["m_outer"] == 1
+        tiles, chunks = b * nm * nn, ceil(p.k, t["k1"])
+        # A panel stands while loops inside its own run, those of one trip not emitted.
+        m_whole, n_whole = t["m0"] >= p.m, t["n0"] >= p.n
+        a_times = np.where((a_full & (m_outer | m_whole)) | (nn == 1), 1, nn)
+        w_once = (w_full & (~m_outer | n_whole)) | (nm == 1)
+        w_times = np.where(w_once, 1, nm) * np.where(w_once & p.shared & n_whole, 1, b)
+        left, right = a_times * b * m * p.k * es, w_times * n * p.column_bytes
+        w_loads = np.where(w_full, 1, chunks) + len(p.beside)
+        transfers = a_times * b * nm * np.where(a_full, 1, chunks) + w_times * nn * w_loads
+        feed = b * p.k * es * (nn * m / g.feed_a_bytes + nm * n / g.feed_b_bytes) + tiles * 2 * nk * g.fixed_feed
+        cube = b * ceil(m, g.cube_m) * ceil(n, g.cube_n) * ceil(p.k, r.block_k) * r.block + tiles * nk * g.fixed_mma
+        first = t["m0"] * np.where(a_full, p.k, t["k1"]) * es
+        first += t["n0"] * (np.where(w_full, p.k, t["k1"]) * p.w_size + sum(p.beside))
+        l1, ub = l1_need(p, t), t["m0"] * t["n0"] * self.epilogue.ub
+        return Work(b * m * n, tiles, cube, feed, transfers, first, l1, ub, left, right)
+
+    def parameters(self, t: Table, share: Share) -> Sequence[Column]:
+        whole = (np.full_like(t["m0"], size) for size in (self.p.m, self.p.n, self.p.k))
+        return [*(t[name] for name in ("m0", "n0", "k0", "k1")), *whole]
+
+    def structure(self, t: Table) -> Sequence["Column | NDArray[np.bool_]"]:
+        rows_loop, columns_loop = t["m0"] < self.p.m, t["n0"] < self.p.n
+        m_outer = rows_loop & columns_loop & (t["m_outer"] == 1)
+        inner = inner_loops(self.p.k, t["k0"], t["k1"], (t["a_full"] == 0) | (t["w_full"] == 0))
+        return [rows_loop, columns_loop, m_outer, t["a_full"], t["w_full"], *inner]
+
+    def nest(self, schedule: Tiling) -> Nest:
+        p, x = self.p, schedule
+        inner = inner_loops(p.k, x.k0, x.k1, not (x.a_full and x.w_full))
+        along, depth = (p.a.column == 1, p.w.column == 1), p.k if p.k > SEGMENT else None
         full = bool(x.a_full), bool(x.w_full)
-        s = Structure(x.loops(p), tuple(inner[row].tolist()), full, along, p.shared, depth, p.packing)
-        return nest_of(s, r, epilogue)
-
-    return Choices(rows, found, code, (p.batch, p.m, p.n), values, nest)
-
-
-def schedules(p: Product, target: Target, cores: int, epilogue: Epilogue) -> Iterator[Tiling]:
-    """Tilings, best first."""
-    c = choices(p, target, cores, epilogue)
-    for row in search(c, target):
-        yield Tiling._make(int(v) for v in c.schedules[row])
+        s = Structure(x.loops(p), (bool(inner[0]), bool(inner[1])), full, along, p.shared, depth, p.packing)
+        return nest_of(s, self.rates, self.epilogue)

@@ -1,16 +1,11 @@
-"""The search for a schedule: a lattice of choices, ranked by an estimate, the best of them replayed.
-
-A form of kernel describes its choices as columns of numbers, one row for each; estimates all rows at once; and gives
-for the rows of one structure (which loops there are, what stays in L1) the loop nest to replay. What is built in the
-end is the first schedule, in the order found here, whose buffers fit.
-"""
+"""What schedules cost, as columns of numbers: what the engines of a core do, how a lattice is shared out over cores, an
+estimate of the cycles; and the parts of loop nests that forms of kernel have in common."""
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -18,25 +13,19 @@ from numpy.typing import NDArray
 
 from ...dialects.tile import SIZES
 from ...runtime.isa import Engine
-from ...runtime.replay import CONSTANT, NAMED, Dim, Nest, replay
+from ...runtime.replay import CONSTANT, NAMED, Dim, Nest
 from ...runtime.target import Target
 
 SEGMENT = 2048
 """k positions whose products are summed before the sums are added (docs/numerics.md §5)."""
 
-REPLAYED = 320
-"""Schedules that are replayed, the best by estimate."""
-STEPS = 400_000
-"""Steps of the replay, in all, for one kernel: about 5 ms."""
-
-LIKELY = 0.88
-"""Part of its estimate that a schedule takes at least: what cannot win if that is so is not replayed."""
-
 TRAFFIC = 0.15
 """Part of the time of its transfers that a schedule costs the kernels around it."""
 
 APART = 0.2
-"""Part of an engine's time that no other engine's hides, as long as no schedule is known."""
+"""Part of an engine's time that no other engine's hides, as long as no schedule is known;"""
+ASIDE = 0.03
+"""and for an estimate of one."""
 
 Column = NDArray[np.float64]
 Table = dict[str, Column]
@@ -101,6 +90,10 @@ class Rates:
         bytes_ = run.scaled(esize or self.esize).blocks(t.gm_burst)
         nest.op(Engine.LOAD, t.fixed_load, t.gm_burst / t.gm_path, (*rows, bytes_), writes=(into,))
 
+    def fill(self, nest: Nest, into: int, cycles: str) -> None:
+        """A fill by the load engine: a parameter's cycles, and one that counts as a transfer's."""
+        nest.op(Engine.LOAD, cycles, 1, (), writes=(into,))
+
     def store(self, nest: Nest, source: int, rows: Dim, run: Dim, esize: int) -> None:
         """A store of rows."""
         t = self.target
@@ -137,7 +130,7 @@ class Epilogue:
     results: tuple[int, ...]
     """Element sizes of what is stored."""
     drained: int
-    """Element size of what is drained."""
+    """Element size of what is drained from L0C; 0: the vector engine computes it."""
 
     @property
     def moved(self) -> int:
@@ -161,18 +154,17 @@ class Epilogue:
         rows = sum(passes * ceil(rest * esize, r.target.vector_bytes) for esize, passes in self.ops)
         return runs * (n - rest) / n + size / n * rows
 
+    def drain(self, r: Rates, size: Column, tiles: Column) -> Column:
+        """Cycles of the drain for `size` elements in so many tiles."""
+        return (size / r.target.drain_elements + tiles * r.target.fixed_drain) * (self.drained > 0)
+
     def emit(self, nest: Nest, r: Rates, acc: int, loaded: Sequence[int], m: Dim, n: Dim) -> None:
         """Drain, vector ops, store."""
-        t = r.target
-        held = nest.buffer()
-        nest.op(
-            Engine.DRAIN,
-            t.fixed_drain,
-            1 / t.drain_elements,
-            (m, n),
-            (acc, *loaded[: 1 if self.vectors else 0]),
-            (held,),
-        )
+        t, held = r.target, acc
+        if self.drained:
+            held = nest.buffer()
+            reads = (acc, *loaded[: 1 if self.vectors else 0])
+            nest.op(Engine.DRAIN, t.fixed_drain, 1 / t.drain_elements, (m, n), reads, (held,))
         out = held
         if self.ops:
             out = nest.buffer()
@@ -205,30 +197,71 @@ class Work(NamedTuple):
     size: Column
     """Elements of the result."""
     tiles: Column
-    vector: Column
-    """Cycles, but for what is fixed."""
     cube: Column
-    """Cycles."""
+    """Cycles of the engine that computes the tiles: if nothing is drained, the vector engine."""
     feed: Column
     """Cycles."""
-    traffic: Column
-    """Bytes of the operands' panels."""
     transfers: Column
+    """Of the operands' panels."""
     first: Column
     """Bytes before the first product."""
     l1: Column
     """Bytes of the panels."""
     ub: Column
     """Bytes of the result's tiles and of what is combined with them."""
-    cores: Column
-    """Cores that transfer, on average."""
+    left: "Column | float" = 0
+    """Bytes of panels that have the first two dimensions,"""
+    right: "Column | float" = 0
+    """the first and the last,"""
+    both: "Column | float" = 0
+    """all three,"""
+    kept: "Column | float" = 0
+    """and none."""
+    fills: "Column | float" = 0
+    """Cycles that the load engine fills buffers."""
+    turns: "tuple[Column | float, Column | float]" = (0, 0)
+    """Bytes of panels that have one slot, and cycles that do not overlap with their transfers: feeds, and what is fixed
+    of the loads."""
+
+
+class Share(NamedTuple):
+    """How three dimensions are shared out: in all, in tiles, and what the busiest core does of each."""
+
+    sizes: tuple[int, int, int]
+    tiles: Sequence["Column | float"]
+    parts: Shares
+    most: Shares
+
+    @staticmethod
+    def of(sizes: tuple[int, int, int], tiles: Sequence["Column | float"], t: Table) -> "Share":
+        """As a table says."""
+        first, second, third = (t[name] for name in PARTS)
+        return Share(sizes, tiles, (first, second, third), shares(sizes, tiles, t))
+
+    def working(self, left: "Column | float", right: "Column | float", result: Column) -> Column:
+        """What all cores transfer over what the busiest does, which moves so many bytes of a left operand, which has
+        the first two dimensions, of a right one, which has the first and the last, and of results."""
+        more = [size / part for size, part in zip(self.sizes, self.most, strict=True)]
+        _, rows, columns = (
+            ceil(size, tile) / ceil(part, tile)
+            for size, tile, part in zip(self.sizes, self.tiles, self.most, strict=True)
+        )
+        moved = left * more[1] * columns + right * rows * more[2] + result * more[1] * more[2]
+        return np.maximum(1, more[0] * moved / (left + right + result))
+
+    def drifts(self, halo: int) -> NDArray[np.bool_]:
+        """Whether some cores do less than others, and so do not transfer in step with them: their parts are smaller, or
+        they have no halo of so many rows."""
+        uneven = [most * part != size for most, part, size in zip(self.most, self.parts, self.sizes, strict=True)]
+        return np.logical_or.reduce(uneven) | (self.parts[1] > 1) & (halo > 0)
 
 
 def longest(r: Rates, e: Epilogue, size: Column, cube: Column, transfers: Column) -> Column:
     """About how many cycles a core's share takes, whatever the schedule: `size` elements of the result, cycles of the
     cube and of transfers."""
-    drain, vector = size / r.target.drain_elements, e.vector(r, size, 1, 1, 1)
-    return np.maximum.reduce([cube, transfers, drain, vector]) + TRAFFIC * transfers + APART * (cube + drain + vector)
+    drain, vector = e.drain(r, size, np.zeros_like(size)), e.vector(r, size, 1, 1, 1)
+    engines = [cube, drain, vector] if e.drained else [cube + vector]
+    return np.maximum.reduce([*engines, transfers]) + TRAFFIC * transfers + APART * sum(engines)
 
 
 class Estimate(NamedTuple):
@@ -245,37 +278,41 @@ class Estimate(NamedTuple):
     """Cores that transfer, on average."""
 
 
-def total(r: Rates, e: Epilogue, w: Work) -> Estimate:
-    """The busiest engine, and with it filling the pipeline before it and emptying it behind it.
+def total(r: Rates, e: Epilogue, w: Work, share: Share, halo: int) -> Estimate:
+    """The busiest engine, and with it filling the pipeline before it and emptying it behind it; and a little of what
+    the others do. `halo`: rows above a part of the second dimension, but for the first.
 
     What a schedule moves delays the loads of the kernel after it, if ever so little; what takes more than half of L1 or
     UB keeps that kernel from beginning."""
-    g = r.target
-    loaded = w.traffic + w.size * sum(e.whole)
-    bandwidth = r.bandwidth(w.cores)
-    loads = (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load
-    drain = w.size / g.drain_elements + w.tiles * g.fixed_drain
-    vector = w.vector + w.tiles * g.fixed_vector * len(e.ops)
+    g, drift = r.target, share.drifts(halo)
+    loaded = w.left + w.right + w.both + w.kept + w.size * sum(e.whole)
+    cores = share.working(w.left, w.right, w.both + w.size * e.moved)
+    bandwidth = r.bandwidth(cores)
+    loads = (w.transfers + w.tiles * (len(e.whole) + len(e.vectors))) * g.fixed_load + w.fills
+    drain = e.drain(r, w.size, w.tiles)
+    vector = e.vector(r, w.size, share.most[2], share.tiles[2], share.sizes[2])
+    vector = vector + w.tiles * g.fixed_vector * len(e.ops)
     stored, stores = w.size * sum(e.results), w.tiles * g.fixed_store
-    port = (loaded + stored) * w.cores / g.gm_port
+    port = (loaded + stored) * cores / g.gm_port
     busy = np.zeros((len(port), len(Engine)))
-    busy[:, Engine.CUBE], busy[:, Engine.FEED], busy[:, Engine.DRAIN], busy[:, Engine.VECTOR] = (
-        w.cube,
-        w.feed,
-        drain,
-        vector,
-    )
+    busy[:, Engine.FEED], busy[:, Engine.DRAIN], busy[:, Engine.VECTOR] = w.feed, drain, vector
+    busy[:, Engine.CUBE if e.drained else Engine.VECTOR] += w.cube
     busy[:, Engine.LOAD], busy[:, Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
 
     def pipeline(rate: "Column | float") -> Column:
-        """Cycles, if transfers go at this rate."""
-        load, store = loaded / rate + loads, stored / rate + stores
-        after = np.maximum.reduce([w.cube, w.feed, drain, vector, store])
+        """Cycles, if transfers go at this rate. What is fixed of them goes on while other cores have the port."""
+        load, store = (
+            np.where(drift, np.maximum(moved / rate, moved / g.gm_path + fixed), moved / rate + fixed)
+            for moved, fixed in ((loaded, loads), (stored, stores))
+        )
+        load = np.maximum(load, w.turns[0] / rate + w.turns[1])
+        after = np.maximum(store, busy[:, Engine.FEED : Engine.VECTOR + 1].max(1))
         return np.maximum(port, np.maximum(load, w.first / rate + after) + (drain + vector + store) / w.tiles)
 
     alone = (w.l1 > g.l1_bytes / 2) | (w.ub > g.ub_bytes / 2)
     handicap = TRAFFIC * port + np.where(alone, w.first / bandwidth, 0)
-    return Estimate(pipeline(bandwidth), busy, pipeline(g.gm_path), handicap, w.cores)
+    cycles = pipeline(bandwidth) + ASIDE * (busy.sum(1) - busy.max(1))
+    return Estimate(cycles, busy, pipeline(g.gm_path), handicap, cores)
 
 
 @cache
@@ -320,41 +357,23 @@ def shares(sizes: Sequence[int], tiles: Sequence["Column | float"], t: Table) ->
     return b, m, n
 
 
-def working(
-    t: Table,
-    sizes: Sequence[int],
+def split(
+    r: Rates,
+    e: Epilogue,
+    sizes: tuple[int, int, int],
     tiles: Sequence["Column | float"],
-    share: Shares,
-    left: Column,
-    right: Column,
-    result: Column,
+    cores: int,
+    work: Callable[[Shares], tuple[Column, Column, Column]],
 ) -> Column:
-    """What all cores transfer over what the busiest does, which moves so many bytes of a left operand, which has the
-    first two dimensions, of a right one, which has the first and the last, and of results."""
-    more = [size / part for size, part in zip(sizes, share, strict=True)]
-    _, rows, columns = (
-        ceil(size, tile) / ceil(part, tile) for size, tile, part in zip(sizes, tiles, share, strict=True)
-    )
-    moved = left * more[1] * columns + right * rows * more[2] + result * more[1] * more[2]
-    return np.maximum(1, more[0] * moved / (left + right + result))
+    """[rows, 3]: parts of three dimensions, those for which the busiest core takes least by its busiest engine. `work`
+    is given what it does of each, and says elements of the result, cycles of the cube and bytes of panels."""
 
+    def cost(share: Shares, active: Column) -> Column:
+        size, cube, panels = work(share)
+        moved = panels + size * (sum(e.whole) + sum(e.results))
+        return longest(r, e, size, cube, moved / r.bandwidth(active))
 
-class Choices(NamedTuple):
-    """A lattice as the search sees it, by row."""
-
-    schedules: NDArray[np.int64]
-    """The columns of the lattice."""
-    found: Estimate
-    structures: NDArray[np.int64]
-    """Numbers; rows of one number have one loop nest."""
-    sizes: tuple[int, int, int]
-    """Of the dimensions that are shared out."""
-    values: NDArray[np.float64]
-    """The parameters of the nest, what the busiest core does of those dimensions first."""
-    nest_of: Callable[[int], Nest]
-    """The loop nest of a row's structure."""
-    first: Column | None = None
-    """The last parameter of the core that has the first part of the second dimension, if it is another one there."""
+    return share_out(sizes, tiles, cores, cost)
 
 
 def fitting(fits: NDArray[np.bool_], need: Column) -> NDArray[np.bool_]:
@@ -364,61 +383,10 @@ def fitting(fits: NDArray[np.bool_], need: Column) -> NDArray[np.bool_]:
     return np.arange(len(need)) == np.argmin(need)
 
 
-LAST, FIRST = 1, 2
-"""Parts of a dimension that may be unlike the others."""
-
-
-def classes(
-    sizes: tuple[int, int, int], parts: NDArray[np.int64], share: NDArray[np.float64], first: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """[rows, classes] cores that do the same; [rows, classes, 3] what they do of three dimensions in so many parts, of
-    which the busiest core has `share`; [classes, 3] which part that is. In each dimension all parts are equal, but for
-    the last, and `first` says by row whether the first of the second dimension is another."""
-    last = sizes - (parts - 1) * share
-    uneven = (last < share).astype(np.float64)
-    others = np.zeros_like(uneven)
-    others[:, 1] = first & (parts[:, 1] - uneven[:, 1] > 1)
-    kinds = [[0] + [LAST] * bool(uneven[:, d].any()) + [FIRST] * bool(others[:, d].any()) for d in range(3)]
-    which = np.array([*product(*kinds)])
-    counts = np.stack([parts - uneven - others, uneven, others])[which, :, range(3)].prod(1)
-    extents = np.stack([share, last, share])[which, :, range(3)]
-    return counts.T.copy(), extents.transpose(2, 0, 1), which
-
-
-def replay_rows(
-    c: Choices, rows: NDArray[np.int64], target: Target, best: float = np.inf, budget: int = STEPS
-) -> Column:
-    """Cycles and handicap of rows, those of one structure after those of another, but first of all the first of each;
-    see `replay`."""
-    f, found = c.found, np.full(len(rows), np.inf)
-    first = c.values[rows, -1] if c.first is None else c.first[rows]
-    other = first != c.values[rows, -1]
-    cores, extents, which = classes(c.sizes, c.schedules[rows, -3:], c.values[rows, :3], other)
-    values = np.repeat(c.values[rows, None], cores.shape[1], 1)
-    values[:, :, :3] = extents
-    values[:, which[:, 1] == FIRST, -1] = first[:, None]
-    promise = np.maximum(f.bound[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
-    kinds, nests = c.structures[rows], dict[int, Nest]()
-    leaders = np.sort(np.unique(kinds, return_index=True)[1])
-    for part in (leaders, np.delete(np.arange(len(rows)), leaders)):
-        for kind in dict.fromkeys(kinds[part].tolist()):
-            some = part[(kinds[part] == kind) & (promise[part] < best)]
-            if some.size:
-                these = rows[some]
-                if kind not in nests:
-                    nests[kind] = c.nest_of(int(these[0]))
-                least = f.busy[these], f.bound[these], f.handicap[these]
-                found[some], budget = replay(nests[kind], values[some], cores[some], *least, target, best, budget)
-                best = min(best, float(found[some].min()))
-    return found
-
-
-def search(c: Choices, target: Target) -> Iterator[int]:
-    """Rows of the lattice, best first: those that were replayed by their cycles, then the others by estimate."""
-    order = np.argsort(c.found.cycles + c.found.handicap, kind="stable")
-    tried = order[:REPLAYED]
-    yield from (int(row) for row in tried[np.argsort(replay_rows(c, tried, target), kind="stable")])
-    yield from (int(row) for row in order[REPLAYED:])
+def fitted(t: Table, legal: "NDArray[np.bool_] | bool", need: Column, room: int) -> Table:
+    """The legal rows that need no more bytes than there are; if none does, the one that needs least."""
+    keep = fitting(legal & (need <= room), np.where(legal, need, np.inf))
+    return {name: column[keep] for name, column in t.items()}
 
 
 # nests ----------------------------------------------------------------------------------------------------------------
@@ -442,11 +410,13 @@ def numbered(*flags: Column | NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.stack(flags, 1).astype(np.int64) @ (1 << np.arange(len(flags)))
 
 
-def inner_loops(depth: int, t: Table, streamed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """[rows, 2]: whether a segment of `depth` has several chunks of k1, where panels are streamed, and a chunk several
-    steps of k0."""
+def inner_loops(
+    depth: int, k0: "Column | int", k1: "Column | int", streamed: "NDArray[np.bool_] | bool"
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether a segment of `depth` has several chunks of k1, where panels are streamed, and a chunk several steps of
+    k0."""
     most = min(depth, SEGMENT)
-    return np.stack([streamed & (t["k1"] < most), t["k0"] < np.where(streamed, np.minimum(t["k1"], most), most)], 1)
+    return np.logical_and(streamed, np.less(k1, most)), np.less(k0, np.where(streamed, np.minimum(k1, most), most))
 
 
 def contract(

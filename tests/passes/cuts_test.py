@@ -14,18 +14,12 @@ from xdsl.dialects.func import FuncOp
 
 from stepwell.driver.compilation import advance, options_of, start
 from stepwell.passes.graph_to_tile import region_of, tile_kernel
-from stepwell.passes.tiling import grouped_space, recurrent, window
+from stepwell.passes.tiling import grouped_space, recurrent
 from stepwell.passes.tiling.body import Machine, NotTileable, Region
 from stepwell.passes.tiling.contraction import epilogue_of
 from stepwell.passes.tiling.grouped_space import Groups
 from stepwell.runtime.target import Target
 
-POOL = """func.func @main(%x: tensor<1x{c}x{h}x{h}xf32>) -> tensor<1x{c}x{o}x{o}xf32> {{
-  %0 = graph.max_pool %x {{kernel = [{k}, {k}], strides = [{s}, {s}], pads = [{p}, {p}, {p}, {p}], dilations = [1, 1]}}
-    : (tensor<1x{c}x{h}x{h}xf32>) -> tensor<1x{c}x{o}x{o}xf32>
-  func.return %0 : tensor<1x{c}x{o}x{o}xf32>
-}}
-"""
 GROUPED = """func.func @main(%x: tensor<1x{c}x{h}x{h}xf32>, %w: tensor<{n}x{d}x{k}x{k}xf32>, %r: tensor<{n}xf32>)
     -> tensor<1x{n}x{o}x{o}xf32> {{
   %0 = graph.conv %x, %w, %r {{kernel = [{k}, {k}], strides = [{s}, {s}], pads = [{p}, {p}, {p}, {p}],
@@ -85,23 +79,6 @@ def lost(region: Region, machine: Machine, module: Any, name: str, count: int) -
     found, picked = cuts_of(region, machine, module, name)
     some = Random(0).sample(found, min(count, len(found)))
     return picked / min(timed(region, machine, module, name, cut) for cut in some)
-
-
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.target.name)
-@pytest.mark.parametrize("sizes", [(64, 56, 3, 2, 1), (512, 14, 2, 2, 0), (192, 35, 3, 2, 0)])
-def test_of_a_pool(sizes: tuple[int, ...], machine: Machine, tmp_path: Path) -> None:
-    (region,) = (r for r in regions(program(tmp_path, text(POOL, *sizes)), machine) if "window" in r.ops[0].name)
-    assert lost(region, machine, window, "_cuts", 12) < (1.03 if machine.cores == 1 else 1.15)
-
-
-def test_every_cut_of_a_pool_nests(tmp_path: Path) -> None:
-    """The last chunk of taps is shorter, and its taps are a loop."""
-    machine = MACHINES[0]
-    every = regions(program(tmp_path, text(POOL, 64, 112, 3, 2, 1)), machine)
-    (region,) = (r for r in every if "window" in r.ops[0].name)
-    found, _ = cuts_of(region, machine, window, "_cuts")
-    for cut in found[-8:]:
-        timed(region, machine, window, "_cuts", cut)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.target.name)

@@ -15,11 +15,13 @@ from unittest.mock import patch
 
 import levels
 import pytest
+from schedules import searched_by
 
-from stepwell.passes.tiling import convolution, depthwise_space, grouped
+from stepwell.passes.tiling import grouped
 from stepwell.passes.tiling.geometry import Image
 from stepwell.passes.tiling.grouped_space import Cut, Groups, cuts
-from stepwell.passes.tiling.schedule import Choices, Epilogue
+from stepwell.passes.tiling.schedule import Epilogue
+from stepwell.passes.tiling.search import Choices
 from stepwell.runtime.target import Target
 
 PROGRAM = """// RUN-LEVELS: seed={seed}; precision={precision}; tolerance=4
@@ -75,16 +77,14 @@ def any_cut(random: Random, taken: Counter[str]) -> ExitStack:
     """Panels are large, and schedules that cut them come first, in any order."""
 
     def order(c: Choices, target: Target) -> Iterable[int]:
-        modules = {len(module.Cut._fields): module for module in (depthwise_space, convolution)}
-        fields = modules[c.schedules.shape[1]].Cut._fields
-        cuts = [fields.index(name) for name in ("window", "stream", "down") if name in fields]
+        cuts = [c.names.index(name) for name in ("window", "stream", "down") if name in c.names]
         kinds: dict[tuple[int, ...], list[int]] = {}
         for row in range(len(c.schedules)):
             kinds.setdefault(tuple((c.schedules[row, cuts] > 0).astype(int).tolist()), []).append(row)
         several = [kind for kind in kinds if any(kind)] or list(kinds)
         kind = random.choice(several)
         rows = random.sample(kinds[kind], len(kinds[kind]))
-        taken[f"{len(fields)} {kind}"] += 1
+        taken[f"{len(c.names)} {kind}"] += 1
         yield from rows
 
     def ranked(this: Groups, e: Epilogue, target: Target, cores: int) -> list[Cut]:
@@ -94,8 +94,7 @@ def any_cut(random: Random, taken: Counter[str]) -> ExitStack:
         return True
 
     stack = ExitStack()
-    for module in (convolution, depthwise_space):
-        stack.enter_context(patch.object(module, "search", order))
+    stack.enter_context(searched_by(order))
     stack.enter_context(patch.object(grouped, "ranked", ranked))
     stack.enter_context(patch.object(Image, "large", large))
     return stack

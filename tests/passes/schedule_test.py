@@ -13,7 +13,7 @@ from schedules import choices_of, cycles, replayed, scheduled, searched_by, sear
 
 from stepwell.driver.compilation import advance, options_of
 from stepwell.passes.tiling.body import Machine, Region
-from stepwell.passes.tiling.schedule import Choices, search
+from stepwell.passes.tiling.search import Choices, search
 from stepwell.runtime.isa import Engine
 from stepwell.runtime.replay import Nest, replay
 from stepwell.runtime.target import Target
@@ -25,6 +25,13 @@ CONV = """func.func @main(%x: tensor<{b}x{c}x{h}x{w}xf32>, %f: tensor<{n}x{cg}x{
     tensor<{n}xf32>) -> tensor<{b}x{n}x{oh}x{ow}xf32>
   %1 = graph.{act} %0 : (tensor<{b}x{n}x{oh}x{ow}xf32>) -> tensor<{b}x{n}x{oh}x{ow}xf32>
   func.return %1 : tensor<{b}x{n}x{oh}x{ow}xf32>
+}}
+"""
+POOL = """func.func @main(%x: tensor<{b}x{c}x{h}x{w}xf32>) -> tensor<{b}x{c}x{oh}x{ow}xf32> {{
+  %0 = graph.{fn}_pool %x {{kernel = [{k}, {k}], strides = [{s}, {s}], pads = [{p}, {p}, {p}, {p}], dilations = [1, 1]}}
+    : (tensor<{b}x{c}x{h}x{w}xf32>) -> tensor<{b}x{c}x{oh}x{ow}xf32>
+  %1 = graph.{act} %0 : (tensor<{b}x{c}x{oh}x{ow}xf32>) -> tensor<{b}x{c}x{oh}x{ow}xf32>
+  func.return %1 : tensor<{b}x{c}x{oh}x{ow}xf32>
 }}
 """
 PRODUCT = """func.func @main(%a: tensor<{b}x{m}x{k}xf32>, %w: tensor<{batch}{k}x{n}xf32>, %r: tensor<{b}x{m}x{n}xf32>)
@@ -52,7 +59,7 @@ VIEWS = """func.func @main(%a: tensor<1x{m}x{h}x{k}xf32>, %w: tensor<1x{n}x{h}x{
   func.return %3 : tensor<1x{m}x{h}x{n}xf32>
 }}
 """
-KINDS = ("product", "packed", "convolution", "depthwise")
+KINDS = ("product", "packed", "convolution", "depthwise", "pool")
 ALL_KINDS = (*KINDS, "views", "segmented")
 """Also products of heads that lie between others, and convolutions whose sums are cut into segments."""
 
@@ -75,6 +82,11 @@ def text_of(kind: str, random: Random, large: bool) -> str:
     h, w, c = random.choice([9, 14]) * scale, random.choice([7, 12]) * scale, random.choice([16, 24, 40, 64])
     if kind == "segmented":
         size, h, w, c = 5, 9, 7, random.choice([96, 176])
+    if kind == "pool":
+        size, p, b = random.choice([2, 3, 5, 9]), random.choice([0, 1]), random.choice([1, 1, 2])
+        sizes = {"b": b, "c": c, "h": h, "w": w, "k": min(size, h, w), "s": s, "p": p}
+        oh, ow = ((x + 2 * p - sizes["k"]) // s + 1 for x in (h, w))
+        return head + POOL.format(fn=random.choice(["max", "avg"]), act="hardswish", oh=oh, ow=ow, **sizes)
     n = c if kind == "depthwise" else random.choice([16, 33, 96])
     groups, cg = (c, 1) if kind == "depthwise" else (1, c)
     oh, ow = ((x + 2 * p - size) // s + 1 for x in (h, w))
@@ -144,14 +156,17 @@ ALONE = Bounds(median=0.04, worst=0.17, rank=0.96, lost=1.01, most_lost=1.01)
 PRODUCTS = Bounds(median=0.04, worst=0.17, rank=0.98, lost=1.01, most_lost=1.12)
 """Of products on several cores; kernels of 500 cycles among them."""
 IMAGES = Bounds(median=0.12, worst=0.32, rank=0.92, lost=1.02, most_lost=1.14)
-"""Of convolutions on several cores: replay gives the first and the last rows of an image the panel of those inside."""
+"""Of convolutions on several cores: replay gives the first and the last rows of an image the panel of those inside; and
+of pools, whose panels are what they are in the mean."""
 
 
 def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: int) -> None:
     """Replay and timing of random schedules of random kernels, by ratio and by rank; and none of those schedules is
     much better than the one that is picked."""
     random, machine = Random(f"{name} {kind} {cores}"), Machine(replace(TARGETS[name], cores=cores), cores)
-    bounds = ALONE if cores == 1 else PRODUCTS if kind in ("product", "packed") else IMAGES
+    bounds = (
+        IMAGES if kind == "pool" else ALONE if cores == 1 else PRODUCTS if kind in ("product", "packed") else IMAGES
+    )
     lost, ranks = list[float](), list[float]()
     while len(lost) < kernels:
         region = one_region(folder, text_of(kind, random, name != "tiny"), machine.target)
