@@ -352,6 +352,9 @@ def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
     lines += ["", time_line(model), *host_lines(model.artifact.host, profile.host_share), overflow_line(model)]
     if with_nodes:
         by_node = list(profile.by_node().items())
+        others = {"the CPU, and transfers": profile.host_cycles, "copies between launches": profile.copy_cycles}
+        by_node += [((what,), cycles) for what, cycles in others.items() if cycles]
+        by_node.sort(key=lambda item: -item[1])
         rows = [
             (f"{cycles:,.0f}", f"{cycles / profile.cycles:.1%}", names(nodes))
             for nodes, cycles in by_node[:_MOST_NODES]

@@ -143,11 +143,16 @@ def embedded(node: onnx.NodeProto, folder: Path | None) -> onnx.NodeProto:
     """
     if all(tensor.data_location != TensorProto.EXTERNAL for tensor in _tensors(node)):
         return node
-    made = onnx.NodeProto()
+    made, total = onnx.NodeProto(), 0
     made.CopyFrom(node)
     for tensor in _tensors(made):
         if tensor.data_location == TensorProto.EXTERNAL:
-            tensor.raw_data = bytes(_external(tensor, folder))
+            data = _external(tensor, folder)
+            total += len(data)  # tensors may share their bytes
+            if total > MOST_BYTES:
+                rule = f"{node.name or node.op_type}: its tensors have less than 2 GB together"
+                raise ModelFileError(f"{rule} (found {total} bytes, those of {tensor.name} the last); {AGAIN}")
+            tensor.raw_data = bytes(data)
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
     return made

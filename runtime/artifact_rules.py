@@ -114,9 +114,10 @@ def _plan(plan: Plan, part: str, artifact: "Artifact") -> Iterator[str]:
         for index in borders:
             if index >= len(artifact.tensors) or artifact.tensors[index].role != role:
                 yield f"{part}: tensor {index} is no {role}"
-    names = [artifact.tensors[i].name for i in (*plan.inputs, *plan.outputs) if i < len(artifact.tensors)]
-    if len(set(names)) != len(names):
-        yield f"{part}: inputs and outputs with equal names; each has its own"
+    for what, indices in (("inputs", plan.inputs), ("outputs", plan.outputs)):
+        names = [artifact.tensors[i].name for i in indices if i < len(artifact.tensors)]
+        if len(set(names)) != len(names):
+            yield f"{part}: {what} with equal names; each has its own"
     yield from _steps(plan.steps, part, artifact)
     known = set(plan.inputs)
     yield from _held(plan.steps, known, part, artifact)

@@ -58,6 +58,8 @@ class HostProfile:
     cycles: float
     nbytes: int = 0
     """That a transfer moves."""
+    inside: bool = False
+    """The transfer is the device's own."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,17 @@ class Profile:
     @cached_property
     def cycles(self) -> float:
         """Of the whole plan."""
-        return sum(launch.cycles for launch in self.launches) + self.host_cycles
+        return sum(launch.cycles for launch in self.launches) + self.host_cycles + self.copy_cycles
 
     @cached_property
     def host_cycles(self) -> float:
         """Of the parts on the CPU, with the transfers to them and from them."""
-        return sum(part.cycles for part in self.host)
+        return sum(part.cycles for part in self.host if not part.inside)
+
+    @cached_property
+    def copy_cycles(self) -> float:
+        """Of the device's own copies between launches."""
+        return sum(part.cycles for part in self.host if part.inside)
 
     @property
     def host_share(self) -> float:
@@ -144,7 +151,9 @@ def host_profile(artifact: "Artifact", step: Copy | HostCall) -> HostProfile:
         return HostProfile((), 0.0)
     if source.is_host or to.is_host:
         return HostProfile((), target.host_latency + nbytes / target.host_bytes, nbytes)
-    return HostProfile((), target.fixed_load + target.fixed_store + 2 * source.nbytes / target.gm_port, source.nbytes)
+    return HostProfile(
+        (), target.fixed_load + target.fixed_store + 2 * source.nbytes / target.gm_port, source.nbytes, True
+    )
 
 
 def _linked_cycles(artifact: "Artifact", segment: Segment, records: int) -> list[float]:

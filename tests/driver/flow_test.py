@@ -458,6 +458,9 @@ def test_a_profile_counts_what_was_taken() -> None:
         stepwell.run(artifact, {"n": np.array(count), "x": X})
         profile = artifact.model.profile()
         assert [launch.nodes for launch in profile.launches].count(("Mul_0",)) in (0, count)
+        assert profile.host_share == 0
+        assert profile.copy_cycles > 0
+        assert profile.cycles == pytest.approx(sum(each.cycles for each in profile.launches) + profile.copy_cycles)
         cycles.append(profile.cycles)
     assert cycles[2] - cycles[1] == pytest.approx(4 * (cycles[1] - cycles[0]))
 

@@ -180,6 +180,14 @@ def test_names_inside_the_graphs_of_joined_parts_do_not_meet() -> None:
     assert on_cpu(artifact) == [["Loop_1", "ReduceSum_2", "Loop_3"]]
 
 
+def test_an_input_may_be_an_output_of_the_same_name(tmp_path: Path) -> None:
+    model = text_model("y = Relu(x)", "float[2,3] x", "float[2,3] y")
+    model.graph.output.append(model.graph.input[0])
+    agree(model, {"x": X}).save(tmp_path / "m.stw")
+    found = stepwell.run(load(tmp_path / "m.stw"), {"x": X})
+    np.testing.assert_array_equal(found["x"], X)
+
+
 # kernels that do not fit ----------------------------------------------------------------------------------------------
 def many_units() -> onnx.ModelProto:
     weights = np.random.default_rng(0).standard_normal((1, 2064, 2064), dtype=np.float32) / 64
