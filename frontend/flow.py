@@ -20,6 +20,7 @@ from ..dialects.graph.op import InferError, element, i1, i32, shape
 from ..dialects.graph.views import ReshapeOp, SliceOp, TransposeOp
 from ..runtime.border import WIDE
 from ..runtime.cpu import HostError, HostType
+from ..runtime.problem import Kind, Problem
 from .builder import Cache, GraphBuilder
 from .hosting import Hosting
 from .model_file import Array
@@ -38,6 +39,9 @@ class Scope(Protocol):
 
     @property
     def tags(self) -> dict[SSAValue, "np.dtype[Any]"]: ...
+
+    @property
+    def problems(self) -> Sequence[Problem]: ...
 
     def value(self, name: str, user: str) -> Value | None:
         """The value of a name around the node."""
@@ -115,8 +119,11 @@ def branch(node: Node, scope: Scope) -> Results:
     condition = node.operand(0)
     if element(condition) != i1 or any(size != 1 for size in shape(condition)):
         raise InferError(f"the condition of If is one truth value (found {condition.type})")
+    before = len(scope.problems)
     both = [Function(node, scope, node.attributes[name], []) for name in ("then_branch", "else_branch")]
     outputs = [found for function in both if (found := function.run([])) is not None]
+    if any(problem.kind is Kind.SHAPE for problem in scope.problems[before:]):
+        raise InferError("both branches of If are networks for these shapes (found one that is none)")
     if len(outputs) < len(both):
         return [None] * len(node.proto.output)
     held = [_differ(*pair) for pair in zip(*outputs, strict=True)]

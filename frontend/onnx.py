@@ -480,6 +480,8 @@ def _problem(name: str, error: InferError, proto: onnx.NodeProto) -> Problem:
 
 
 def _advice(proto: onnx.NodeProto) -> str:
+    if proto.op_type in FLOW:
+        return "bind the inputs that decide (--const NAME=VALUE), or export the model without control flow"
     if any(attribute.type == onnx.AttributeProto.GRAPH for attribute in proto.attribute):
         return "export the model without control flow"
     return "export the model without it, or leave this part to the host"

@@ -64,7 +64,7 @@ class PackedMatMulOp(GraphOp):
             raise DtypeError(f"the kind is one of {', '.join(PACKED)} (found {kind!r})")
         if len(more) not in (zeros, zeros + 1):
             raise InferError(
-                f"behind the scales are zero points (found zeros = {zeros}) and a bias, {len(more)} operands"
+                f"behind the scales are zero points, if any, and a bias (found {len(more)} operands, zeros = {zeros})"
             )
         if a.element_type not in FLOATS or scale.element_type not in FLOATS or w.element_type != u8:
             raise DtypeError(f"operands are floats, bytes (ui8) and floats (found {a}, {w} and {scale})")

@@ -146,7 +146,12 @@ def test_branches_that_shapes_decide_are_taken() -> None:
         assert np.allclose(reference("vad-branches")[key], array, atol=1e-6)
 
 
-def test_a_branch_that_hangs_on_an_input_is_told() -> None:
+def test_a_branch_that_is_no_network_for_the_shapes_is_told() -> None:
     two_rates = file("vad-branches").with_name("silero_vad.onnx")
-    with pytest.raises(ImportProblems, match=r"If_0: the condition of If is known when the model is imported \(found"):
+    with pytest.raises(ImportProblems) as caught:
         import_onnx(onnx.load(two_rates), shapes={"input": [1, 576], "state": [2, 1, 128]})
+    inner, outer = caught.value.problems[0], caught.value.problems[-1]
+    assert inner.where.endswith("/decoder/rnn/LSTM")
+    assert outer.startswith(
+        "If_0: both branches of If are networks for these shapes (found one that is none); bind the"
+    )
