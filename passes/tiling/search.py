@@ -24,6 +24,8 @@ REPLAYED = 320
 STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
 
+SURE = 0.94
+"""Part of the estimated work of its busiest engine that a schedule takes at least: last panels count as whole ones."""
 LIKELY = 0.88
 """Part of its estimate that a schedule takes at least: what cannot win if that is so is not replayed."""
 
@@ -83,7 +85,8 @@ def replay_rows(
     values = np.repeat(c.values[rows, None], cores.shape[1], 1)
     values[:, :, :3] = extents
     values[:, which[:, 1] == FIRST, -1] = first[:, None]
-    promise = np.maximum(f.bound[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
+    sure = SURE * f.bound
+    promise = np.maximum(sure[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
     kinds, nests = c.structures[rows], dict[int, Nest]()
     leaders = np.sort(np.unique(kinds, return_index=True)[1])
     for part in (leaders, np.delete(np.arange(len(rows)), leaders)):
@@ -93,7 +96,7 @@ def replay_rows(
                 these = rows[some]
                 if kind not in nests:
                     nests[kind] = c.nest_of(int(these[0]))
-                least = f.busy[these], f.bound[these], f.handicap[these]
+                least = SURE * f.busy[these], sure[these], f.handicap[these]
                 found[some], budget = replay(nests[kind], values[some], cores[some], *least, target, best, budget)
                 best = min(best, float(found[some].min()))
     return found

@@ -156,17 +156,17 @@ ALONE = Bounds(median=0.04, worst=0.17, rank=0.96, lost=1.01, most_lost=1.01)
 PRODUCTS = Bounds(median=0.04, worst=0.17, rank=0.98, lost=1.01, most_lost=1.12)
 """Of products on several cores; kernels of 500 cycles among them."""
 IMAGES = Bounds(median=0.12, worst=0.32, rank=0.92, lost=1.02, most_lost=1.14)
-"""Of convolutions on several cores: replay gives the first and the last rows of an image the panel of those inside; and
-of pools, whose panels are what they are in the mean."""
+"""Of convolutions on several cores: replay gives the first and the last rows of an image the panel of those inside."""
+POOLS = Bounds(median=0.35, worst=0.6, rank=0.97, lost=1.01, most_lost=1.05)
+"""Of pools: their panels are what they are in the mean, which is far off for few large ones, and ranks as well."""
 
 
 def agree(folder: Path, name: str, kind: str, cores: int, kernels: int, count: int) -> None:
     """Replay and timing of random schedules of random kernels, by ratio and by rank; and none of those schedules is
     much better than the one that is picked."""
     random, machine = Random(f"{name} {kind} {cores}"), Machine(replace(TARGETS[name], cores=cores), cores)
-    bounds = (
-        IMAGES if kind == "pool" else ALONE if cores == 1 else PRODUCTS if kind in ("product", "packed") else IMAGES
-    )
+    several = PRODUCTS if kind in ("product", "packed") else IMAGES
+    bounds = POOLS if kind == "pool" else ALONE if cores == 1 else several
     lost, ranks = list[float](), list[float]()
     while len(lost) < kernels:
         region = one_region(folder, text_of(kind, random, name != "tiny"), machine.target)
