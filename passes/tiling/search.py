@@ -24,7 +24,7 @@ REPLAYED = 320
 STEPS = 400_000
 """Steps of the replay, in all, for one kernel: about 5 ms."""
 
-SURE = 0.94
+SURE = 0.97
 """Part of the estimated work of its busiest engine that a schedule takes at least: last panels count as whole ones."""
 LIKELY = 0.88
 """Part of its estimate that a schedule takes at least: what cannot win if that is so is not replayed."""
