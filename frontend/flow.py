@@ -77,14 +77,8 @@ class Function:
         if value not in self._arguments:
             self.taken.append(value)
             self._arguments[value] = argument = self._block.insert_arg(value.type, len(self._block.args))
-            self._tag(argument, value)
+            _tag(self._scope, argument, value)
         return self._arguments[value]
-
-    def like(self, arguments: Sequence[SSAValue], values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Arguments that stand for values of the model's types."""
-        for argument, value in zip(arguments, values, strict=True):
-            self._tag(argument, value)
-        return arguments
 
     def run(self, inputs: Sequence[Value]) -> list[Value] | None:
         """The ops of the graph; its outputs, or None after a problem."""
@@ -106,9 +100,11 @@ class Function:
         builder.functions.append(FuncOp(name, signature, Region(self._block)))
         return name
 
-    def _tag(self, argument: SSAValue, value: SSAValue) -> None:
-        if value in self._scope.tags:
-            self._scope.tags[argument] = self._scope.tags[value]
+
+def _tag(scope: Scope, value: SSAValue, like: object) -> None:
+    """A value that stands for one of the model's type, which the device may hold as another."""
+    if isinstance(like, SSAValue) and like in scope.tags:
+        scope.tags[value] = scope.tags[like]
 
 
 # If -------------------------------------------------------------------------------------------------------------------
@@ -135,8 +131,7 @@ def branch(node: Node, scope: Scope) -> Results:
     then, other = ((f.close("branch", found), f.taken) for f, found in zip(both, results, strict=True))
     made: list[SSAValue] = list(scope.builder.insert(IfOp.of(condition, then, other, types)).results)
     for value, inner in zip(made, outputs[0], strict=True):
-        if isinstance(inner, SSAValue) and inner in scope.tags:
-            scope.tags[value] = scope.tags[inner]
+        _tag(scope, value, inner)
     return made
 
 
@@ -235,7 +230,8 @@ class Repeated:
         types = [TensorType(i32, []), TensorType(i1, []), *(value.type for value in first)]
         self.function = Function(node, scope, graph, types)
         self.inputs = list(self.function.arguments[: len(types)])
-        self.function.like(self.inputs[2:], first)
+        for state, value in zip(self.inputs[2:], first, strict=True):
+            _tag(scope, state, value)
 
     def place(self, backward: bool, steps: int) -> SSAValue:
         """The number of the step, counted from the last one if it goes backward."""
@@ -267,8 +263,7 @@ class Repeated:
         name = function.close("body", [going, *following])
         op = scope.builder.insert(LoopOp.of(name, count, condition, self._first, function.taken, grown))
         for value, inner in zip(op.results, following, strict=True):
-            if inner in scope.tags:
-                scope.tags[value] = scope.tags[inner]
+            _tag(scope, value, inner)
         whole = [self._stacked(v, growth) for v, growth in zip(op.results[states:], growths, strict=True)]
         return [*op.results[:states], *whole]
 
