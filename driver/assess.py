@@ -63,6 +63,10 @@ class Finding:
     macs: int = 0
     nbytes: int = 0
     """Of operands and results."""
+    steps: int = 1
+    """How often it is gone through: a node of a loop that is written out, once in each step."""
+    on_cpu: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of a node that the CPU runs: the names of its steps there, and why each is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +202,9 @@ def _judged(
         return replace(finding, kind="unsupported", why=why, help="see to that node first")
     on_host = [step for step in steps if step.on_host and (reasons is None or step.name in reasons)]
     if on_host:
-        return replace(finding, kind="host", why=on_host[0].on_host)
+        return replace(
+            finding, kind="host", why=on_host[0].on_host, on_cpu={step.name: step.on_host for step in on_host}
+        )
     if all(step.is_known for step in steps):
         return replace(finding, kind="known")
     if all(step.on_host for step in steps):
@@ -240,7 +246,7 @@ def _measured(finding: Finding, proto: "NodeProto", steps: Sequence[Step]) -> Fi
         inputs, outputs = ([place.shape if place else None for place in row] for row in (step.inputs, step.outputs))
         count += macs(proto, inputs, outputs)
         nbytes += sum(place.nbytes for place in (*step.inputs, *step.outputs) if place)
-    return replace(finding, macs=count, nbytes=nbytes)
+    return replace(finding, macs=count, nbytes=nbytes, steps=max(len(steps), 1))
 
 
 # the report -----------------------------------------------------------------------------------------------------------
@@ -309,7 +315,7 @@ def _text(path: Path, found: Assessment) -> str:
 def _verdict(path: Path, found: Assessment) -> str:
     if found.problems:
         return f"{path}: does not compile for {found.target.name}"
-    host = sum(node.kind == "host" for node in found.nodes)
+    host = sum(len(node.on_cpu) for node in found.nodes)
     with_cpu = f", {plural(host, 'node')} of it on the CPU" if host else ""
     used, whole = found.nbytes or 0, found.target.gm_bytes
     memory = f"{size(used)} of {size(whole)} of memory ({used / whole:.1%})"
@@ -347,7 +353,8 @@ def _follows(node: Finding) -> bool:
 
 
 def _line(node: Finding) -> str:
-    return f"  {node.name} ({node.operator}): {node.why}" + (f"; {node.help}" if node.help else "")
+    often = f", in {len(node.on_cpu)} of its {node.steps} steps" if node.steps > 1 and node.on_cpu else ""
+    return f"  {node.name} ({node.operator}){often}: {node.why}" + (f"; {node.help}" if node.help else "")
 
 
 def _first(lines: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ Shapes are static from here on. What depends on constants and shapes alone is ev
 left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -37,6 +37,7 @@ from .fold import RULES, constant_attribute, fold, shape_of
 from .hosting import MOST_RESIDUE, Hosting
 from .inputs import Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
+from .names import Names
 from .node import AI_ONNX, Node, Value, size_of
 from .older import modern
 from .operators import TABLE, class_of, expand
@@ -105,17 +106,17 @@ def import_onnx(
     folder = folder or beside
     if model.functions:
         model = inline_local_functions(model)
+    ordered, cycles = in_order(model.graph.node)
+    nodes = [sorted_inside(node) for node in ordered]
     if survey is not None:
-        survey.begin(model.graph)
+        survey.begin(nodes)
     known, unbound = bind(model.graph, constants or {}, shapes or {})
     inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
-    nodes, cycles = in_order(model.graph.node)
     problems = [*unbound, *problems, *file_problems(model), *cycles]
     if problems:
         raise ImportProblems(problems)
-    run = _Import(
-        model, folder, Hosting(model, folder) if host else None, leave or {}, {} if values is None else values
-    )
+    hosting = Hosting(model, folder) if host else None
+    run = _Import(model, folder, hosting, leave or {}, {} if values is None else values, Names(nodes))
     run.survey = survey
     run.add_known(known)
     for item in inputs:
@@ -148,6 +149,7 @@ class _Import:
         hosting: Hosting | None,
         leave: Mapping[str, str],
         values: dict[str, Value | None],
+        names: Names,
     ) -> None:
         self.builder = hosting.builder if hosting else GraphBuilder()
         self.hosting = hosting
@@ -161,8 +163,7 @@ class _Import:
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
         self.tags: dict[SSAValue, np.dtype[Any]] = {}
         """The types of integers of 16 bits, which are i32."""
-        self._names: set[str] = set()
-        self._given = set(_node_names(model.graph))
+        self._names = names
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
         self._used = _names_used(model.graph)
@@ -210,8 +211,7 @@ class _Import:
     # nodes --------------------------------------------------------------------------------------------------------
     def add_node(self, proto: onnx.NodeProto) -> None:
         """Evaluates the node, or builds its ops; a problem is noted and its outputs are marked."""
-        proto = sorted_inside(proto)
-        name = self._unique(proto)
+        name = self._names.of(proto)
         inputs = {key: self.value(key, name) for key in proto.input if key}
         outputs: Sequence[Value | None] = [None] * len(proto.output)
         broken = any(value is None for value in inputs.values())
@@ -365,7 +365,7 @@ class _Import:
 
     def _loop(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a Loop or a Scan: step after step, else by steps that the runtime counts."""
-        names, functions, problems = set(self._names), len(self.builder.functions), len(self.problems)
+        names, functions, problems = self._names.marks(), len(self.builder.functions), len(self.problems)
         steps = self.survey.marks() if self.survey else None
         try:
             return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs))
@@ -373,7 +373,7 @@ class _Import:
             if error.broken or (node.operator == "Scan" and node.opset < 9):
                 raise
         # nothing of the steps counts; their ops are dead
-        self._names = names
+        self._names.back_to(names)
         del self.builder.functions[functions:], self.problems[problems:]
         if self.survey is not None and steps is not None:
             self.survey.back_to(steps)
@@ -402,16 +402,6 @@ class _Import:
         finally:
             self._values, self._initializers, self._makers, self._used = outside
 
-    def _unique(self, proto: onnx.NodeProto) -> str:
-        """The node's name, or its operator and a number; no two nodes have one name, and none that of another."""
-        stem = proto.name or f"{proto.op_type}_{len(self._names)}"
-        name, count = stem, 1
-        while name in self._names or (name != proto.name and name in self._given):
-            count += 1
-            name = f"{stem}_{count}"
-        self._names.add(name)
-        return name
-
 
 def _is_residue(node: Node, outputs: Sequence[Value | None]) -> bool:
     """Little work on what is on the CPU already."""
@@ -430,14 +420,6 @@ def _names_used(graph: onnx.GraphProto) -> set[str]:
         for inner in (inner for attribute in node.attribute for inner in graphs_of(attribute)):
             names |= _names_used(inner)
     return names
-
-
-def _node_names(graph: onnx.GraphProto) -> Iterator[str]:
-    """Names of nodes by the file, those of graphs in nodes among them."""
-    for node in graph.node:
-        yield node.name
-        for inner in (inner for attribute in node.attribute for inner in graphs_of(attribute)):
-            yield from _node_names(inner)
 
 
 def _known_outputs(node: Node) -> Sequence[Array] | None:

@@ -17,9 +17,9 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.host import HostOp, host_type, is_host
-from ..dialects.graph.host_model import graphs_of
 from ..dialects.graph.op import GraphOp, element
 from ..runtime.problem import Problem
+from .names import Placed, walk
 from .node import Node, Value, size_of
 
 LARGEST = 1 << 16
@@ -64,18 +64,15 @@ class Survey:
     """See the module."""
 
     largest: int = LARGEST
-    graph: onnx.GraphProto = field(default_factory=onnx.GraphProto)
-    """With the functions of the model in place of the nodes that call them."""
     steps: dict[int, list[Step]] = field(default_factory=dict[int, list[Step]])
     """By the position of the node in `nodes`."""
-    nodes: list[tuple[onnx.NodeProto, int | None]] = field(default_factory=list[tuple[onnx.NodeProto, "int | None"]])
+    nodes: list[Placed] = field(default_factory=list[Placed])
     """Every node, with the position of the one that it stands in."""
     _positions: dict[int, int] = field(default_factory=dict[int, int])
 
-    def begin(self, graph: onnx.GraphProto) -> None:
-        """A new import of a model."""
-        self.graph, self.steps, self.nodes = graph, {}, []
-        self._add(graph, None)
+    def begin(self, nodes: Sequence[onnx.NodeProto]) -> None:
+        """A new import of a model, with its functions in place of the nodes that call them."""
+        self.steps, self.nodes = {}, list(walk(nodes))
         self._positions = {id(proto): n for n, (proto, _) in enumerate(self.nodes)}
 
     def marks(self) -> dict[int, int]:
@@ -85,14 +82,6 @@ class Survey:
     def back_to(self, marks: Mapping[int, int]) -> None:
         """Drops what was noted later."""
         self.steps = {place: self.steps[place][:count] for place, count in marks.items()}
-
-    def _add(self, graph: onnx.GraphProto, outer: int | None) -> None:
-        for proto in graph.node:
-            place = len(self.nodes)
-            self.nodes.append((proto, outer))
-            for attribute in proto.attribute:
-                for inner in graphs_of(attribute):
-                    self._add(inner, place)
 
     def note(
         self,

@@ -13,9 +13,8 @@ def check(said: Assessment, artifact: Artifact) -> None:
 
 
 def on_cpu(said: Assessment) -> dict[str, str]:
-    """Nodes and outputs that the CPU runs; those inside of one are a part of it."""
-    whole = {node.name: node for node in said.nodes if node.kind == "host"}
-    return {n.name: n.why for n in whole.values() if n.inside not in whole} | dict(said.returned)
+    """What the CPU runs, by the names of an artifact: outputs, and nodes, in each of their steps."""
+    return {name: why for node in said.nodes for name, why in node.on_cpu.items()} | dict(said.returned)
 
 
 def borders(artifact: Artifact) -> tuple[list[Tensor], list[Tensor]]:

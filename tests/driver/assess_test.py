@@ -215,6 +215,41 @@ def test_the_steps_of_a_loop_count_each() -> None:
     assert by_name(said)["loop"].into[-1] == "the nodes of its graph"
 
 
+def test_steps_of_a_loop_on_the_cpu_have_the_names_of_the_compilation() -> None:
+    first = model_of("n = NonZero(s) c = Cast<to=1>(n) z = ReduceSum<keepdims=0>(c)", "float[2,2] q", "float z")
+    other = model_of("z = ReduceSum<keepdims=0>(s)", "float[2,2] q", "float z")
+    first.graph.node[0].name = "found"
+    for branch in (first, other):
+        del branch.graph.input[:]
+    body = model_of(
+        "k = Constant<value = int64 {2}>() odd = Mod(i, k) b = Cast<to=9>(odd) g = Identity(c)",
+        "int64 i, bool c, float[2,2] s",
+        "bool g, float[2,2] t",
+    )
+    choose = helper.make_node("If", ["b"], ["v"], then_branch=first.graph, else_branch=other.graph)
+    body.graph.node.extend([choose, helper.make_node("Add", ["s", "v"], ["t"])])
+    model = model_of("y = Relu(x)", "float[2,2] x", "float[2,2] r", m=np.array(5), go=np.array(True))
+    model.graph.node.append(helper.make_node("Loop", ["m", "go", "y"], ["r"], name="loop", body=body.graph))
+    said = agree(model, target="tiny")
+    assert said is not None
+    steps = by_name(said)["found"]
+    assert (steps.steps, list(steps.on_cpu)) == (2, ["found", "found_2"])
+    sums = [(node.steps, node.kind) for node in said.nodes if node.operator == "ReduceSum"]
+    assert sums == [(3, "native"), (2, "host")]
+    assert by_name(said)["loop"].kind == "decomposed"
+
+
+def test_nodes_of_a_branch_that_are_not_in_order() -> None:
+    branch = model_of("z = Relu(t) t = Neg(y)", "float[2,2] q", "float[2,2] z")
+    del branch.graph.input[:]
+    model = model_of("y = Abs(x)", "float[2,2] x", "float[2,2] r", go=np.array(True))
+    model.graph.node.append(helper.make_node("If", ["go"], ["r"], then_branch=branch.graph, else_branch=branch.graph))
+    said = agree(model, target="tiny")
+    assert said is not None
+    kinds = [(node.operator, node.kind) for node in said.nodes if node.inside]
+    assert kinds == [("Neg", "known"), ("Relu", "known"), ("Neg", "native"), ("Relu", "native")]
+
+
 def test_open_shapes_are_the_problem() -> None:
     model = model_of("y = Relu(x)", "float[n,3] x", "float[n,3] y")
     said = agree(model, target="tiny")
