@@ -235,7 +235,7 @@ Trained models from the Python package index (`examples/models.py`), with inputs
   behind it that of the quantised nodes by themselves, fed with the values that onnxruntime has there.
 - *by value*: the sampling rate is an input, and an If takes a branch by it; else it is bound when compiling, `--const
   sr=16000`. The 8 kHz branch of `two-rates` takes 288 samples and is no network for the 576 of 16 kHz, since an LSTM in
-  it gets five axes: that LSTM is for the CPU. It is never taken, but the time counts the steps of both branches."""
+  it gets five axes: it is left to the CPU as a whole, where nobody comes to it."""
 HEADINGS = (
     "model",
     "nodes",

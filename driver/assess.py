@@ -82,7 +82,7 @@ class Assessment:
     nbytes: int | None = None
     """Of the device's memory: weights, inputs, outputs and what is between; None if it does not compile."""
     returned: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Outputs that the CPU returns as they are, and why."""
+    """What else the CPU does, and why: outputs that it returns as they are, branches that are no networks."""
 
     @property
     def exit_code(self) -> int:
@@ -158,6 +158,8 @@ def _findings(survey: Survey, parts: Parts, artifact: Artifact | None, problems:
         operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{proto.op_type}"
         finding = Finding(label, operator, "", inside=holder.name if holder else "")
         judged = _of_holder(finding, holder, steps, told) or _judged(finding, steps, parts, reasons, told)
+        if place in survey.left:
+            judged = replace(finding, kind="known", why=survey.left[place])
         if judged is None:
             judged = _unreached(finding, holder, problems)
         found.append(_measured(judged, proto, steps))
@@ -194,17 +196,17 @@ def _judged(
         return replace(finding, kind="unsupported", why=why, help=problem.remedy)
     if not steps:
         return None
+    on_host = [step for step in steps if step.on_host and (reasons is None or step.name in reasons)]
+    if on_host:
+        return replace(
+            finding, kind="host", why=on_host[0].on_host, on_cpu={step.name: step.on_host for step in on_host}
+        )
     if any(step.blocked for step in steps):
         why = "what it reads is not made, since a node before it is not supported"
         return replace(finding, kind="unsupported", why=why, help="see to that node first")
     if finding.operator in HOLDERS and not any(any(step.outputs) for step in steps):
         why = "it holds a node that is not supported"
         return replace(finding, kind="unsupported", why=why, help="see to that node first")
-    on_host = [step for step in steps if step.on_host and (reasons is None or step.name in reasons)]
-    if on_host:
-        return replace(
-            finding, kind="host", why=on_host[0].on_host, on_cpu={step.name: step.on_host for step in on_host}
-        )
     if all(step.is_known for step in steps):
         return replace(finding, kind="known")
     if all(step.on_host for step in steps):
@@ -305,7 +307,7 @@ def _text(path: Path, found: Assessment) -> str:
         parts += ["", table(("", "name", "type", "shape"), rows)]
     for kind, title in (("host", "on the CPU"), ("unsupported", "not supported")):
         lines = [_line(node) for node in found.nodes if node.kind == kind and not _follows(node)]
-        lines += [f"  value {name}: {why}" for name, why in found.returned.items() if kind == "host"]
+        lines += [f"  {name}: {why}" for name, why in found.returned.items() if kind == "host"]
         parts += ["", f"{title}:", *_first(lines)] if lines else []
     if found.problems:
         parts += ["", f"{plural(len(found.problems), 'problem')}:", *_first([f"  {p}" for p in found.problems])]
@@ -315,7 +317,7 @@ def _text(path: Path, found: Assessment) -> str:
 def _verdict(path: Path, found: Assessment) -> str:
     if found.problems:
         return f"{path}: does not compile for {found.target.name}"
-    host = sum(len(node.on_cpu) for node in found.nodes)
+    host = sum(len(node.on_cpu) for node in found.nodes) + len(found.returned)
     with_cpu = f", {plural(host, 'node')} of it on the CPU" if host else ""
     used, whole = found.nbytes or 0, found.target.gm_bytes
     memory = f"{size(used)} of {size(whole)} of memory ({used / whole:.1%})"

@@ -217,7 +217,11 @@ def _all_problems(error: ImportProblems, proto: "ModelProto", arguments: Mapping
         return error
     nodes = [node for op in module.walk() if isinstance(op, HostOp) for node in op.host_nodes()]
     known = {problem.partition(":")[0] for problem in error.problems}
-    more = [f"{node.name}: {_found(node.reason)}; leave out --no-host" for node in nodes if node.name not in known]
+    more = [
+        f"{node.name}: {_found(node.reason)}; leave out --no-host"
+        for node in nodes
+        if node.name not in known and not any(f"{name}: " in node.reason for name in known)  # or follows from one told
+    ]
     return ImportProblems([*error.problems, *more])
 
 

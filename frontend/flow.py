@@ -2,7 +2,7 @@
 module (`dialects/graph/flow.py`)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import onnx
@@ -19,17 +19,32 @@ from ..dialects.graph.host_model import free_names
 from ..dialects.graph.op import InferError, element, i1, i32, shape
 from ..dialects.graph.views import ReshapeOp, SliceOp, TransposeOp
 from ..runtime.border import WIDE
-from ..runtime.cpu import HostError, HostType
-from ..runtime.problem import Kind, Problem
+from ..runtime.cpu import HostError, HostNode, HostType
+from ..runtime.problem import Problem
 from .builder import Cache, GraphBuilder
 from .hosting import Hosting
 from .model_file import Array
+from .names import Names
 from .node import INT32, Node, Value
+from .problems import is_no_network
+from .survey import Survey
 from .unroll import Growth, Results, scanned_by
+
+
+class Mark(NamedTuple):
+    """How far an import is: names that are taken, how many functions and problems there are, and steps of a survey."""
+
+    names: set[str]
+    functions: int
+    problems: int
+    steps: Mapping[int, int]
 
 
 class Scope(Protocol):
     """What an import offers: values by name, and running a graph with its inputs and other values for names."""
+
+    names: Names
+    survey: Survey | None
 
     @property
     def builder(self) -> GraphBuilder: ...
@@ -41,7 +56,11 @@ class Scope(Protocol):
     def tags(self) -> dict[SSAValue, "np.dtype[Any]"]: ...
 
     @property
-    def problems(self) -> Sequence[Problem]: ...
+    def problems(self) -> list[Problem]: ...
+
+    def mark(self) -> Mark: ...
+
+    def back_to(self, mark: Mark) -> None: ...
 
     def value(self, name: str, user: str) -> Value | None:
         """The value of a name around the node."""
@@ -65,7 +84,9 @@ class Function:
         self._block, self._cache = Block(arg_types=inputs), Cache()
         self._arguments: dict[SSAValue, SSAValue] = {}
         values = {name: scope.value(name, node.name) for name in dict.fromkeys(free_names(graph))}
-        self._around = {name: self.take(value) for name, value in values.items() if isinstance(value, SSAValue)}
+        self._around: dict[str, Value] = {
+            name: self.take(value) for name, value in values.items() if isinstance(value, SSAValue)
+        }
 
     @property
     def arguments(self) -> Sequence[SSAValue]:
@@ -79,6 +100,11 @@ class Function:
             self._arguments[value] = argument = self._block.insert_arg(value.type, len(self._block.args))
             _tag(self._scope, argument, value)
         return self._arguments[value]
+
+    def values(self) -> dict[str, Value]:
+        """What the graph uses of the values around it, by name, as they are inside."""
+        values = {name: self._scope.value(name, self._node.name) for name in free_names(self.graph)}
+        return {name: value for name, value in values.items() if value is not None} | self._around
 
     def run(self, inputs: Sequence[Value]) -> list[Value] | None:
         """The ops of the graph; its outputs, or None after a problem."""
@@ -115,24 +141,74 @@ def branch(node: Node, scope: Scope) -> Results:
     condition = node.operand(0)
     if element(condition) != i1 or any(size != 1 for size in shape(condition)):
         raise InferError(f"the condition of If is one truth value (found {condition.type})")
-    before = len(scope.problems)
-    both = [Function(node, scope, node.attributes[name], []) for name in ("then_branch", "else_branch")]
-    outputs = [found for function in both if (found := function.run([])) is not None]
-    if any(problem.kind is Kind.SHAPE for problem in scope.problems[before:]):
+    both = [_half(node, scope, name) for name in ("then_branch", "else_branch")]
+    faults = [half.fault for half in both if half.fault]
+    if faults and (scope.hosting is None or len(faults) == len(both)):
+        scope.problems.extend(faults)
         raise InferError("both branches of If are networks for these shapes (found one that is none)")
-    if len(outputs) < len(both):
+    outputs = [half.outputs for half in both if half.outputs is not None]
+    if len(outputs) + len(faults) < len(both):
         return [None] * len(node.proto.output)
-    held = [_differ(*pair) for pair in zip(*outputs, strict=True)]
-    results = [_returned(node, scope, *each, held) for each in zip(both, outputs, strict=True)]
+    held = [_differ(*pair) for pair in zip(outputs[0], outputs[-1], strict=True)]
+    results = [None if h.outputs is None else _returned(node, scope, h.function, h.outputs, held) for h in both]
+    known = [found for found in results if found is not None]
     types = [
         HostValueType.of(_common(host_type(a), host_type(b))) if is_host(a) else a.type
-        for a, b in zip(*results, strict=True)
+        for a, b in zip(known[0], known[-1], strict=True)
     ]
-    then, other = ((f.close("branch", found), f.taken) for f, found in zip(both, results, strict=True))
-    made: list[SSAValue] = list(scope.builder.insert(IfOp.of(condition, then, other, types)).results)
+    (then, a), (other, b) = (
+        (half.function, _left(node, scope, half, known[0], held) if found is None else found)
+        for half, found in zip(both, results, strict=True)
+    )
+    called = (then.close("branch", a), then.taken), (other.close("branch", b), other.taken)
+    made: list[SSAValue] = list(scope.builder.insert(IfOp.of(condition, *called, types)).results)
     for value, inner in zip(made, outputs[0], strict=True):
         _tag(scope, value, inner)
     return made
+
+
+class _Half(NamedTuple):
+    """A branch of an If: its function with the outputs of the graph; None after a problem."""
+
+    name: str
+    function: Function
+    outputs: list[Value] | None
+    fault: Problem | None
+    """Why it is no network for the shapes at hand, and its function is empty."""
+
+
+def _half(node: Node, scope: Scope, name: str) -> _Half:
+    before, graph = scope.mark(), node.attributes[name]
+    function = Function(node, scope, graph, [])
+    outputs = function.run([])
+    fault = next(filter(is_no_network, scope.problems[before.problems :]), None)
+    if outputs is not None or fault is None:
+        return _Half(name, function, outputs, None)
+    scope.back_to(before)
+    return _Half(name, Function(node, scope, graph, []), None, fault)
+
+
+def _left(node: Node, scope: Scope, half: _Half, likes: Sequence[SSAValue], held: Sequence[bool]) -> list[SSAValue]:
+    """The results of a branch that is no network for the shapes at hand: the CPU says so if the branch is taken. They
+    have the types of those of the other branch."""
+    hosting, graph, found = scope.hosting, half.function.graph, list[SSAValue]()
+    assert hosting is not None
+    assert half.fault is not None
+    fault = f"{half.fault.where}: {half.fault.expected}"
+    reason = f"a branch is a network for the shapes at hand (found that {fault})"
+    if scope.survey is not None:
+        scope.survey.leave(graph, f"its branch is no network for these shapes ({fault})")
+    left = HostNode(f"{node.name}.{half.name}", node.operator, reason, 0)
+    with half.function.open():
+        try:
+            results = hosting.leave(graph, half.function.values(), left, likes)
+        except HostError as error:
+            raise InferError(f"both branches of If are networks for these shapes (found {error})") from None
+        for value, like, on_cpu in zip(results, likes, held, strict=True):
+            found.append(value if on_cpu else hosting.on_device(value))
+            if not on_cpu and found[-1].type != like.type:
+                raise InferError(f"both branches of If give tensors of one type (found {like.type} and {value.type})")
+    return found
 
 
 def _differ(one: Value, other: Value) -> bool:

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from ..dialects.graph.constants import ELEMENTS, NUMPY
 from ..dialects.graph.host import DownloadOp, HostOp, HostValueType, UploadOp, host_type, is_host
 from ..dialects.graph.host_model import captured, graphs_of, value_info
-from ..dialects.graph.op import InferError, element, i32
+from ..dialects.graph.op import InferError, element, i32, shape
 from ..dialects.standin import StandIn
 from ..runtime.cpu import HostError, HostNode, HostType, compiled
 from .builder import GraphBuilder
@@ -108,11 +108,7 @@ class Hosting:
         reason: str,
     ) -> Sequence[SSAValue]:
         kinds = {name: host_type(value) for name, value in computed.items()}
-        model = self._one_node(proto, known, kinds)
-        text = model.SerializeToString()
-        results = result_types(model, text)
-        if unknown := [kind.kind for kind in (*kinds.values(), *results) if not kind.is_known]:
-            raise HostError(f"the CPU takes no values of {', '.join(unknown)}")
+        text, results = self._model_of(proto, known, kinds)
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
         node = HostNode(name, proto.op_type, reason, nbytes)
@@ -120,6 +116,39 @@ class Hosting:
             text, [node], list(computed.values()), [HostValueType.of(kind) for kind in results], self.builder.weights
         )
         return self.builder.insert(op).results
+
+    def leave(
+        self, graph: onnx.GraphProto, values: Mapping[str, Value], node: HostNode, likes: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The outputs of a graph on the CPU, which only a run finds to be a network or none; their types are taken for
+        those of `likes`, and shapes of inputs are not said. Raises `HostError`."""
+        computed = {name: self.on_host(value, name) for name, value in values.items() if isinstance(value, SSAValue)}
+        known = {name: value for name, value in values.items() if not isinstance(value, SSAValue)}
+        kinds = {name: HostType(host_type(value).kind) for name, value in computed.items()}
+        names = [info.name for info in graph.output]
+        taken = "taken" + "_" * max(map(len, [*values, *names]), default=0)
+        proto = onnx.helper.make_node("If", [taken], names, then_branch=graph, else_branch=graph)
+        text, found = self._model_of(proto, {**known, taken: np.array(True)}, kinds)
+        wanted = [
+            host_type(value) if is_host(value) else HostType.of(self._dtype(value, name), shape(value))
+            for value, name in zip(likes, names, strict=True)
+        ]
+        if [kind.kind for kind in found] != [kind.kind for kind in wanted]:
+            raise HostError(f"{', '.join(map(str, found))} for {', '.join(map(str, wanted))}")
+        results = [HostValueType.of(kind) for kind in wanted]
+        op = HostOp.of(text, [node], list(computed.values()), results, self.builder.weights)
+        return self.builder.insert(op).results
+
+    def _model_of(
+        self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]
+    ) -> tuple[bytes, list[HostType]]:
+        """The model of one node, as bytes, and the types of its outputs. Raises `HostError`."""
+        model = self._one_node(proto, known, kinds)
+        text = model.SerializeToString()
+        results = result_types(model, text)
+        if unknown := [kind.kind for kind in (*kinds.values(), *results) if not kind.is_known]:
+            raise HostError(f"the CPU takes no values of {', '.join(unknown)}")
+        return text, results
 
     def _one_node(
         self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]

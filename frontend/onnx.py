@@ -43,7 +43,7 @@ from .older import modern
 from .operators import TABLE, class_of, expand
 from .outputs import Outputs
 from .packed import remember
-from .problems import ImportProblems, ModelFileError
+from .problems import BROKEN, ImportProblems, ModelFileError, is_no_network
 from .schema import check_node
 from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
@@ -69,9 +69,6 @@ HEAVY = {
     *("Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention"),
 }
 """Operators that are worth a transfer."""
-BROKEN = "the file breaks a rule of ONNX, so mend the model or export it again (onnx.checker may tell more)"
-"""What to do about a node that ONNX does not allow."""
-
 DEFINED = "values are defined before use"
 
 CONVERT = "convert the model to float32, or cast the values before this node"
@@ -151,6 +148,7 @@ class _Import:
         values: dict[str, Value | None],
         names: Names,
     ) -> None:
+        self.names = names
         self.builder = hosting.builder if hosting else GraphBuilder()
         self.hosting = hosting
         self._leave = leave
@@ -163,7 +161,6 @@ class _Import:
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
         self.tags: dict[SSAValue, np.dtype[Any]] = {}
         """The types of integers of 16 bits, which are i32."""
-        self._names = names
         self._makers: dict[str, str] = {}
         """Of each value that a node makes, the node."""
         self._used = _names_used(model.graph)
@@ -211,7 +208,7 @@ class _Import:
     # nodes --------------------------------------------------------------------------------------------------------
     def add_node(self, proto: onnx.NodeProto) -> None:
         """Evaluates the node, or builds its ops; a problem is noted and its outputs are marked."""
-        name = self._names.of(proto)
+        name = self.names.of(proto)
         inputs = {key: self.value(key, name) for key in proto.input if key}
         outputs: Sequence[Value | None] = [None] * len(proto.output)
         broken = any(value is None for value in inputs.values())
@@ -242,6 +239,9 @@ class _Import:
         outputs, failure, inner = self._attempt(node, self.hosting)
         if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
+        if any(map(is_no_network, inner)):  # nor is it one on the CPU
+            self.problems += inner
+            return outputs or [None] * len(node.proto.output)
         if failure is not None and any(kind in FLOATS8 for kind in node.kinds):
             raise failure  # on the CPU they are no f32
         reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
@@ -365,19 +365,26 @@ class _Import:
 
     def _loop(self, node: Node) -> Sequence[Value | None]:
         """The outputs of a Loop or a Scan: step after step, else by steps that the runtime counts."""
-        names, functions, problems = self._names.marks(), len(self.builder.functions), len(self.problems)
-        steps = self.survey.marks() if self.survey else None
+        before = self.mark()
         try:
             return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs))
         except InferError as error:
             if error.broken or (node.operator == "Scan" and node.opset < 9):
                 raise
-        # nothing of the steps counts; their ops are dead
-        self._names.back_to(names)
-        del self.builder.functions[functions:], self.problems[problems:]
-        if self.survey is not None and steps is not None:
-            self.survey.back_to(steps)
+        self.back_to(before)
         return flow.loop(node, self) if node.operator == "Loop" else flow.scan(node, self)
+
+    def mark(self) -> flow.Mark:
+        """How far the import is."""
+        steps = self.survey.marks() if self.survey else {}
+        return flow.Mark(self.names.marks(), len(self.builder.functions), len(self.problems), steps)
+
+    def back_to(self, mark: flow.Mark) -> None:
+        """Nothing of what was imported since then counts; its ops are dead."""
+        self.names.back_to(mark.names)
+        del self.builder.functions[mark.functions :], self.problems[mark.problems :]
+        if self.survey is not None:
+            self.survey.back_to(mark.steps)
 
     def inside(
         self, node: Node, graph: onnx.GraphProto, inputs: Sequence[Value], taken: Mapping[str, Value] | None = None

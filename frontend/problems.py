@@ -12,6 +12,14 @@ from typing import ClassVar
 
 from ..runtime.problem import Kind, Problem, UserError
 
+BROKEN = "the file breaks a rule of ONNX, so mend the model or export it again (onnx.checker may tell more)"
+"""What to do about a node that ONNX does not allow."""
+
+
+def is_no_network(problem: Problem) -> bool:
+    """Whether ONNX does not allow a node for the shapes at hand, so that nothing could run it."""
+    return problem.kind is Kind.SHAPE and problem.remedy == BROKEN
+
 
 class ModelFileError(UserError, ValueError):
     """The file cannot be read as an ONNX model: `<file>: <rule> (<found>); <what to do>`."""

@@ -68,11 +68,13 @@ class Survey:
     """By the position of the node in `nodes`."""
     nodes: list[Placed] = field(default_factory=list[Placed])
     """Every node, with the position of the one that it stands in."""
+    left: dict[int, str] = field(default_factory=dict[int, str])
+    """Nodes of branches that are no networks for the shapes at hand, and why."""
     _positions: dict[int, int] = field(default_factory=dict[int, int])
 
     def begin(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """A new import of a model, with its functions in place of the nodes that call them."""
-        self.steps, self.nodes = {}, list(walk(nodes))
+        self.steps, self.left, self.nodes = {}, {}, list(walk(nodes))
         self._positions = {id(proto): n for n, (proto, _) in enumerate(self.nodes)}
 
     def marks(self) -> dict[int, int]:
@@ -82,6 +84,10 @@ class Survey:
     def back_to(self, marks: Mapping[int, int]) -> None:
         """Drops what was noted later."""
         self.steps = {place: self.steps[place][:count] for place, count in marks.items()}
+
+    def leave(self, graph: onnx.GraphProto, reason: str) -> None:
+        """A graph inside a node is no network."""
+        self.left |= {self._positions[id(proto)]: reason for proto in graph.node}
 
     def note(
         self,

@@ -19,7 +19,7 @@ from .numerics.dtype import DType
 from .plan import Plan, Tensor
 from .profile import Profile, host_profile, profile
 from .segments import Segment, segments
-from .steps import Copy, HostCall, Leaf, Step, parts_of, walk
+from .steps import Copy, HostCall, Leaf, Step, dearest, parts_of, walk
 from .stream import COMPUTE, COPY_IN, COPY_OUT, HOST
 
 Array = NDArray[Any]
@@ -225,15 +225,18 @@ class Model:
         return self.device.memory.read(self._address(tensor), DType.parse(tensor.dtype), tensor.shape)
 
     def profile(self, plan: Plan | None = None) -> Profile:
-        """Cycles by launch and by ONNX node: of the last run; of a plan, or before any run, each step counts once."""
+        """Cycles by launch and by ONNX node: of the last run, or before any of `dearest`; of a plan, each step once."""
         of_run, plan = plan is None, plan or self._last
         if id(plan) not in self._profiles:
             made = profile(self.artifact, plan, self._buffer.address, self.device.memory.gm)
             self._profiles[id(plan)] = plan, made
         whole = self._profiles[id(plan)][1]
-        if not (of_run and self._run and plan.decides):
+        if not (of_run and plan.decides):
             return whole
-        done = [leaf for trace in self._run for leaf in trace]
+        if self._run:
+            done = [leaf for trace in self._run for leaf in trace]
+        else:
+            done = dearest(plan.steps, lambda leaf: self._cycles(plan, [leaf]))
         launches = tuple(whole.launches[n] for leaf in done if isinstance(leaf, range) for n in leaf)
         host = tuple(host_profile(self.artifact, leaf) for leaf in done if not isinstance(leaf, range))
         return replace(whole, launches=launches, host=host)

@@ -193,13 +193,13 @@ def replay(
     `cores` [candidates, classes] says how many cores are of each class, the first of which takes longest. `busy`
     [candidates, engines] are cycles that each engine of it works at least, `bounds` those that a row takes. A row that
     cannot be better than `best` or than one before it, or for which the budget was used up, has inf."""
-    from .replay_loop import new_cores, replay_all  # loads the compiler
+    from .replay_loop import cores_of, replay_all  # loads the compiler
 
     numbers = np.array([*nest.values][nest.parameters :], np.float64)
     rows, granted = nest.table()
     out = np.full(len(values), np.inf)
     table, least = (np.ascontiguousarray(values), numbers), (busy, bounds, handicaps)
     chip = (target.queue_depth, float(target.fixed_sync), target.gm_port / target.gm_path)
-    words = new_cores(values.shape[1], values.shape[2] + len(numbers), len(rows), len(granted))
+    words = cores_of(values.shape[1], values.shape[2] + len(numbers), len(rows), len(granted))
     left = replay_all(words, rows, granted, table, cores, least, chip, best, budget, out)
     return out, int(left)

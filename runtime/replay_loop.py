@@ -6,6 +6,8 @@ only the ends of transfers, which depend on all cores, are events.
 A core is a block of 64-bit words, reached by address, as in `timeline.py`.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,8 +41,10 @@ GIVEN, TAKEN, WHEN = range(3)
 TOKEN_WORDS = WHEN + OUTSTANDING
 
 
-def new_cores(classes: int, values: int, rows: int, tokens: int) -> NDArray[np.int64]:
-    """The words of a core of each class, with room for so many values, rows and classes of tokens."""
+@lru_cache(maxsize=256)
+def cores_of(classes: int, values: int, rows: int, tokens: int) -> NDArray[np.int64]:
+    """The words of a core of each class, with room for so many values, rows and classes of tokens. They are used again:
+    what a replay leaves in them is of another version than the next."""
     words = np.zeros((classes, CORE_WORDS + values + 2 * rows + TOKEN_WORDS * tokens), np.int64)
     for core in words:
         base = core.ctypes.data + 8 * CORE_WORDS

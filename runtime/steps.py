@@ -179,3 +179,21 @@ def walk(
                 going, step = bool(read(part.next)), step + 1
         case Launch():
             raise AssertionError("launches come as ranges")
+
+
+def dearest(steps: Sequence[Step], cost: Callable[[Leaf], float], first: int = 0) -> list[Leaf]:
+    """What runs if each loop goes round once, and each branch is the one whose leaves cost more."""
+    found: list[Leaf] = []
+    for part, number in parts_of(steps, first):
+        match part:
+            case range() | Copy() | HostCall():
+                found.append(part)
+            case Branch():
+                then = dearest(part.then, cost, number)
+                otherwise = dearest(part.otherwise, cost, number + len(launches_of(part.then)))
+                found += max(then, otherwise, key=lambda leaves: sum(map(cost, leaves)))
+            case Repeat():
+                found += dearest(part.steps, cost, number)
+            case Launch():
+                raise AssertionError("launches come as ranges")
+    return found

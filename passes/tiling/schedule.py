@@ -294,10 +294,11 @@ def total(r: Rates, e: Epilogue, w: Work, share: Share, halo: int) -> Estimate:
     vector = vector + w.tiles * g.fixed_vector * len(e.ops)
     stored, stores = w.size * sum(e.results), w.tiles * g.fixed_store
     port = (loaded + stored) * cores / g.gm_port
-    busy = np.zeros((len(port), len(Engine)))
-    busy[:, Engine.FEED], busy[:, Engine.DRAIN], busy[:, Engine.VECTOR] = w.feed, drain, vector
-    busy[:, Engine.CUBE if e.drained else Engine.VECTOR] += w.cube
-    busy[:, Engine.LOAD], busy[:, Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
+    busy = np.zeros((len(Engine), len(port)))
+    busy[Engine.FEED], busy[Engine.DRAIN], busy[Engine.VECTOR] = w.feed, drain, vector
+    busy[Engine.CUBE if e.drained else Engine.VECTOR] += w.cube
+    busy[Engine.LOAD], busy[Engine.STORE] = loaded / g.gm_path + loads, stored / g.gm_path + stores
+    inner = busy[Engine.FEED : Engine.VECTOR + 1].max(0)
 
     def pipeline(rate: "Column | float") -> Column:
         """Cycles, if transfers go at this rate. What is fixed of them goes on while other cores have the port."""
@@ -306,13 +307,13 @@ def total(r: Rates, e: Epilogue, w: Work, share: Share, halo: int) -> Estimate:
             for moved, fixed in ((loaded, loads), (stored, stores))
         )
         load = np.maximum(load, w.turns[0] / rate + w.turns[1])
-        after = np.maximum(store, busy[:, Engine.FEED : Engine.VECTOR + 1].max(1))
+        after = np.maximum(store, inner)
         return np.maximum(port, np.maximum(load, w.first / rate + after) + (drain + vector + store) / w.tiles)
 
     alone = (w.l1 > g.l1_bytes / 2) | (w.ub > g.ub_bytes / 2)
     handicap = TRAFFIC * port + np.where(alone, w.first / bandwidth, 0)
-    cycles = pipeline(bandwidth) + ASIDE * (busy.sum(1) - busy.max(1))
-    return Estimate(cycles, busy, pipeline(g.gm_path), handicap, cores)
+    cycles = pipeline(bandwidth) + ASIDE * (busy.sum(0) - busy.max(0))
+    return Estimate(cycles, np.ascontiguousarray(busy.T), pipeline(g.gm_path), handicap, cores)
 
 
 @cache

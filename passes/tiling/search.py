@@ -87,18 +87,20 @@ def replay_rows(
     values[:, which[:, 1] == FIRST, -1] = first[:, None]
     sure = SURE * f.bound
     promise = np.maximum(sure[rows], LIKELY * f.cycles[rows]) + f.handicap[rows]
-    kinds, nests = c.structures[rows], dict[int, Nest]()
-    leaders = np.sort(np.unique(kinds, return_index=True)[1])
-    for part in (leaders, np.delete(np.arange(len(rows)), leaders)):
-        for kind in dict.fromkeys(kinds[part].tolist()):
-            some = part[(kinds[part] == kind) & (promise[part] < best)]
-            if some.size:
-                these = rows[some]
-                if kind not in nests:
-                    nests[kind] = c.nest_of(int(these[0]))
-                least = SURE * f.busy[these], sure[these], f.handicap[these]
-                found[some], budget = replay(nests[kind], values[some], cores[some], *least, target, best, budget)
-                best = min(best, float(found[some].min()))
+    nests, alike = dict[int, Nest](), dict[int, list[int]]()
+    for place, kind in enumerate(c.structures[rows].tolist()):
+        alike.setdefault(kind, []).append(place)
+    others = sorted((kind for kind in alike if len(alike[kind]) > 1), key=lambda kind: alike[kind][1])
+    for kind, part in (*((kind, alike[kind][:1]) for kind in alike), *((kind, alike[kind][1:]) for kind in others)):
+        some = np.array(part)
+        some = some[promise[some] < best]
+        if some.size:
+            these = rows[some]
+            if kind not in nests:
+                nests[kind] = c.nest_of(int(these[0]))
+            least = SURE * f.busy[these], sure[these], f.handicap[these]
+            found[some], budget = replay(nests[kind], values[some], cores[some], *least, target, best, budget)
+            best = min(best, float(found[some].min()))
     return found
 
 

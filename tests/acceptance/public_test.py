@@ -20,8 +20,6 @@ from stepwell.driver.compare import with_all_values
 from stepwell.examples.models import MODELS, FetchError, fetch
 
 QUICK = ("vad-static", "vad-two-rates", "vad-one-branch, by value", "filetype", "tashkeel-rawi-3")
-NATIVE = [name for name in PUBLIC if name != "vad-two-rates, by value"]
-"""All but that, whose other branch is no network for these inputs (docs/public-models.md)."""
 COSINE, FP32 = 0.999, 1e-4
 MACS, BYTES, TIME = 0.99, 0.95, 0.95
 HALVES = 1e-4
@@ -71,7 +69,7 @@ def test_fp32_agrees_with_onnxruntime(name: str) -> None:
     assert found.same == found.decisions
 
 
-@pytest.mark.parametrize("name", models(NATIVE))
+@pytest.mark.parametrize("name", models(PUBLIC))
 def test_the_npu_does_it(name: str) -> None:
     share = public.shares(name)
     assert share.macs > 10_000
