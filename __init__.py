@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .driver.api import compile, lower
+    from .driver.assess import assess
     from .runtime.artifact import Artifact, load
     from .runtime.device import Device, run
     from .runtime.target import Target
 
 __version__ = "0.1.0"
-__all__ = ["compile", "load", "run", "lower", "Artifact", "Device", "Target", "__version__"]
+__all__ = ["assess", "compile", "load", "run", "lower", "Artifact", "Device", "Target", "__version__"]
 
 _HOMES = {
+    "assess": ".driver.assess",
     "compile": ".driver.api",
     "lower": ".driver.api",
     # What runs an artifact needs no compiler: these live in the runtime.

@@ -7,6 +7,7 @@ decomposed   several such ops
 known        computed when the model is imported, or never needed
 host         the CPU runs it, with the reason
 unsupported  neither does; with the reason, and what would help
+unreached    nobody came to it, since there is a problem with the model as a whole, such as an open shape
 """
 
 import argparse
@@ -38,9 +39,8 @@ if TYPE_CHECKING:
 
 Parts = Mapping[str, Sequence[type[GraphOp]]]
 """The primitives that an ONNX node became, by its name."""
-CLASSES = ("native", "decomposed", "known", "host", "unsupported")
+CLASSES = ("native", "decomposed", "known", "host", "unsupported", "unreached")
 HOLDERS = ("If", "Loop", "Scan")
-UNREACHED = "nodes are looked at when"
 _MOST_LINES = 20
 
 
@@ -170,7 +170,7 @@ def _of_holder(
     finding: Finding, holder: Finding | None, steps: Sequence[Step], told: Mapping[str, Problem]
 ) -> Finding | None:
     """A node whose fate is that of the node in whose graph it stands."""
-    if holder is None or finding.name in told:
+    if holder is None or holder.kind == "unreached" or finding.name in told:
         return None
     if holder.kind == "host":
         return replace(finding, kind="host", why=f"it is part of {holder.name}, which the CPU runs")
@@ -234,7 +234,7 @@ def _unreached(finding: Finding, holder: Finding | None, problems: Sequence[Prob
     """A node that no import came to: there is a problem with the model as a whole."""
     assert problems, f"{finding.name} was not imported"
     first = problems[0]
-    return replace(finding, kind="unsupported", why=f"{UNREACHED} {first.where} is right", help=first.remedy)
+    return replace(finding, kind="unreached", why=f"nodes are looked at when {first.where} is right", help=first.remedy)
 
 
 def _measured(finding: Finding, proto: "NodeProto", steps: Sequence[Step]) -> Finding:
@@ -318,7 +318,9 @@ def _verdict(path: Path, found: Assessment) -> str:
     if found.problems:
         return f"{path}: does not compile for {found.target.name}"
     host = sum(len(node.on_cpu) for node in found.nodes) + len(found.returned)
+    inside = sum(node.kind == "host" and not node.on_cpu for node in found.nodes)
     with_cpu = f", {plural(host, 'node')} of it on the CPU" if host else ""
+    with_cpu += f", with {inside:,} inside" if inside else ""
     used, whole = found.nbytes or 0, found.target.gm_bytes
     memory = f"{size(used)} of {size(whole)} of memory ({used / whole:.1%})"
     return f"{path}: compiles for {found.target.name}{with_cpu}; {memory}"
@@ -350,8 +352,8 @@ def _operator_table(found: Assessment) -> str:
 
 
 def _follows(node: Finding) -> bool:
-    """Whether its reason is only that of the node around it, or of the model as a whole."""
-    return node.why.startswith((f"it is part of {node.inside}" if node.inside else UNREACHED, UNREACHED))
+    """Whether its reason is only that of the node around it."""
+    return bool(node.inside) and node.why.startswith(f"it is part of {node.inside}")
 
 
 def _line(node: Finding) -> str:

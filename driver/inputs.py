@@ -148,13 +148,14 @@ def _channels(image: NDArray[np.uint8], channels: int) -> NDArray[np.uint8]:
 
 
 def random(wanted: Mapping[str, Wanted], seed: int) -> dict[str, Array]:
-    """Seeded values for inputs: standard normal, or integers from 0 to 9, of texts their digits."""
+    """Seeded values for inputs: standard normal; 0 and 1 for i32 and i64, which are places in tables and masks; else
+    integers from 0 to 9, and their digits for texts."""
     generator = np.random.default_rng(seed)
 
     def made(spec: Wanted) -> Array:
         if np.issubdtype(spec.dtype, np.floating):
             return generator.standard_normal(spec.shape).astype(spec.dtype)
-        integers = np.asarray(generator.integers(0, 10, spec.shape))
+        integers = np.asarray(generator.integers(0, 2 if spec.dtype.name in ("int32", "int64") else 10, spec.shape))
         return integers.astype(np.str_ if spec.dtype == np.object_ else spec.dtype).astype(spec.dtype)
 
     return {name: made(spec) for name, spec in wanted.items()}

@@ -76,7 +76,7 @@ def _how(name: str, domain: str, opsets: str) -> str:
     if name in KNOWN_ONLY:
         return "known"
     if name in UNROLLED or name == "If":
-        return "decomposed: the nodes of its graph, if what decides is known; else host"
+        return "decomposed: the nodes of its graph, which the runtime sequences where values decide"
     if name in EXPANSIONS:
         return "decomposed"
     kinds = list(dict.fromkeys(kind for _, _, kind in TABLE[name]))

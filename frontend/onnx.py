@@ -27,7 +27,7 @@ from ..dialects.graph.op import BORDER, InferError, ShapeError, i32
 from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
-from . import flow
+from . import flow, sizes
 from .bound import bind
 from .builder import GraphBuilder
 from .expansions import EXPANSIONS
@@ -114,7 +114,7 @@ def import_onnx(
         raise ImportProblems(problems)
     hosting = Hosting(model, folder) if host else None
     run = _Import(model, folder, hosting, leave or {}, {} if values is None else values, Names(nodes))
-    run.survey = survey
+    run.survey, run.misfit = survey, sizes.remedy(model.graph, shapes or {})
     run.add_known(known)
     for item in inputs:
         run.add_input(item)
@@ -154,6 +154,8 @@ class _Import:
         self._leave = leave
         self.problems: list[Problem] = []
         self.survey: Survey | None = None
+        self.misfit = BROKEN
+        """What to do about shapes that do not fit together."""
         self._folder = folder
         self._opsets = {entry.domain or AI_ONNX: entry.version for entry in model.opset_import}
         self._values = values
@@ -226,7 +228,7 @@ class _Import:
                 with self.builder.at(name):
                     outputs = self._place(node)
         except InferError as error:
-            problem = _problem(name, error, proto)
+            problem = self._problem(name, error, proto)
             self.problems += [problem, *self._unsupported_inside(proto)]
         if self.survey is not None:
             self.survey.note(node, outputs, last, problem, broken)
@@ -310,9 +312,17 @@ class _Import:
                 if inner.op_type not in RULES:  # what is computed from shapes vanishes
                     _check_supported(inner, self._opsets.get(inner.domain or AI_ONNX, 0))
             except InferError as error:
-                found.append(_problem(inner.name or inner.op_type, error, inner))
+                found.append(self._problem(inner.name or inner.op_type, error, inner))
             found += self._unsupported_inside(inner)
         return found
+
+    def _problem(self, name: str, error: InferError, proto: onnx.NodeProto) -> Problem:
+        """What is wrong with a node."""
+        if error.broken:
+            advice = self.misfit if error.KIND is Kind.SHAPE else BROKEN
+        else:
+            advice = {Kind.DTYPE: CONVERT, Kind.MEMORY: SMALLER}.get(error.KIND) or _advice(proto, self.hosting)
+        return Problem(f"{name}: {error}; {advice}", error.KIND, name)
 
     def _attribute(self, proto: onnx.AttributeProto) -> Any:
         """Its value, strings as `str`; a tensor that lies in another file as an array. Raises `ModelFileError`."""
@@ -461,16 +471,11 @@ def _text(value: Any) -> Any:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
-def _problem(name: str, error: InferError, proto: onnx.NodeProto) -> Problem:
-    """What is wrong with a node."""
-    advices = {Kind.DTYPE: CONVERT, Kind.MEMORY: SMALLER}
-    advice = BROKEN if error.broken else advices.get(error.KIND) or _advice(proto)
-    return Problem(f"{name}: {error}; {advice}", error.KIND, name)
-
-
-def _advice(proto: onnx.NodeProto) -> str:
+def _advice(proto: onnx.NodeProto, hosting: Hosting | None) -> str:
     if proto.op_type in FLOW:
         return "bind the inputs that decide (--const NAME=VALUE), or export the model without control flow"
     if any(attribute.type == onnx.AttributeProto.GRAPH for attribute in proto.attribute):
         return "export the model without control flow"
+    if hosting is not None:  # which onnxruntime did not take either
+        return "export the model without it"
     return "export the model without it, or leave this part to the host"

@@ -18,7 +18,7 @@ BROKEN = "the file breaks a rule of ONNX, so mend the model or export it again (
 
 def is_no_network(problem: Problem) -> bool:
     """Whether ONNX does not allow a node for the shapes at hand, so that nothing could run it."""
-    return problem.kind is Kind.SHAPE and problem.remedy == BROKEN
+    return problem.kind is Kind.SHAPE and problem.remedy.endswith(BROKEN)
 
 
 class ModelFileError(UserError, ValueError):

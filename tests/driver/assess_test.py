@@ -251,10 +251,17 @@ def test_nodes_of_a_branch_that_are_not_in_order() -> None:
 
 
 def test_open_shapes_are_the_problem() -> None:
-    model = model_of("y = Relu(x)", "float[n,3] x", "float[n,3] y")
+    model = model_of(
+        """c = Cast<to = 9>(s) y = If (c) <
+            then_branch = g () => (float[n,3] a) { a = Relu(x) },
+            else_branch = h () => (float[n,3] b) { b = Neg(x) }>""",
+        "float[n,3] x, float s",
+        "float[n,3] y",
+    )
     said = agree(model, target="tiny")
     assert said is not None
     assert said.exit_code == 1
+    assert {node.kind for node in said.nodes} == {"unreached"}
     assert "x" in said.nodes[0].why
     assert "--shape" in said.nodes[0].help
     assert agree(model, target="tiny", shapes={"x": [2, 3]}) is not None
