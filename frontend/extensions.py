@@ -1,12 +1,17 @@
-"""Operators of other domains than ai.onnx. Of each: the rule, how many inputs it has, and the attributes that it knows.
+"""Operators of other domains than ai.onnx: of com.microsoft by rules, of any other by the class that names it.
 
-An attribute that the rule does not know is refused, since ignoring it would be a wrong result.
+Of each: the rule, how many inputs it has, and the attributes that it knows. An attribute that the rule does not know is
+refused, since ignoring it would be a wrong result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..dialects.graph.op import InferError
+from xdsl.ir import Operation
+from xdsl.irdl import OptOperandDef, VarOperandDef
+
+from ..dialects.graph import OPERATORS
+from ..dialects.graph.op import GraphOp, InferError
 from .empty import known_if_empty
 from .microsoft import FUSED
 from .microsoft_attention import ATTENTION
@@ -22,7 +27,8 @@ class Extension:
 
     expand: Callable[[Node], Sequence[Value]]
     inputs: tuple[int, int]
-    attributes: frozenset[str]
+    attributes: frozenset[str] | None
+    """None: the rule itself refuses those that it does not know."""
     required: frozenset[str]
 
     def __call__(self, node: Node) -> Sequence[Value]:
@@ -31,7 +37,7 @@ class Extension:
         if not least <= count <= most:
             span = f"{least}" if least == most else f"{least} to {most}" if most < MANY else f"{least} or more"
             raise InferError(f"{node.operator} has {span} inputs (found {count})")
-        known = self.attributes | self.required
+        known = node.attributes.keys() if self.attributes is None else self.attributes | self.required
         if unknown := node.attributes.keys() - known:
             there = f"the attributes {', '.join(sorted(known))}" if known else "no attributes"
             raise InferError(f"{node.operator} has {there} (found {', '.join(sorted(unknown))})")
@@ -133,5 +139,32 @@ def _extension(name: str) -> Extension:
     return Extension(_RULES[name], (least, most), attributes, required)
 
 
-EXTENSIONS: Mapping[str, Mapping[str, Extension]] = {"com.microsoft": {name: _extension(name) for name in _RULES}}
-"""By domain and operator; each domain in opset 1."""
+def by_classes(kinds: Sequence[type[GraphOp]]) -> Mapping[str, Mapping[str, Extension]]:
+    """The operators of domains of their own that classes stand for, by domain and operator."""
+    found: dict[str, dict[str, Extension]] = {}
+    for kind in kinds:
+        for form in kind.ONNX:
+            if form.domain:
+                found.setdefault(form.domain, {})[form.name] = _own(kind)
+    return found
+
+
+def _own(kind: type[GraphOp]) -> Extension:
+    operands = [definition for _, definition in kind.get_irdl_definition().operands]
+    several = any(isinstance(d, VarOperandDef) and not isinstance(d, OptOperandDef) for d in operands)
+    least = sum(not isinstance(definition, VarOperandDef) for definition in operands)
+
+    def expand(node: Node) -> Sequence[Value]:
+        op = node.one(kind).owner
+        assert isinstance(op, Operation)
+        return op.results
+
+    return Extension(expand, (least, MANY if several else len(operands)), None, frozenset())
+
+
+MICROSOFT = "com.microsoft"
+EXTENSIONS: Mapping[str, Mapping[str, Extension]] = {
+    MICROSOFT: {name: _extension(name) for name in _RULES},
+    **by_classes(OPERATORS),
+}
+"""By domain and operator; com.microsoft in opset 1."""

@@ -9,7 +9,7 @@ from onnx.defs import onnx_opset_version
 
 from ..dialects.graph.host_model import graphs_of
 from ..runtime.problem import Kind, Problem
-from .extensions import EXTENSIONS
+from .extensions import MICROSOFT
 from .node import AI_ONNX
 
 AGAIN = "mend the model or export it again"
@@ -29,7 +29,7 @@ def _versions(model: onnx.ModelProto) -> Iterator[str]:
         rule = f"the model: the version of its format is at most {onnx.IR_VERSION}"
         yield f"{rule} (found {model.ir_version}); export it with an older onnx"
     for entry in model.opset_import:
-        most = 1 if entry.domain in EXTENSIONS else known if entry.domain in ("", AI_ONNX) else entry.version
+        most = 1 if entry.domain == MICROSOFT else known if entry.domain in ("", AI_ONNX) else entry.version
         if not 1 <= entry.version <= most:
             name = "its opset" if most == known else f"its opset of {entry.domain}"
             yield f"the model: {name} is 1 to {most} (found {entry.version}); export it with one of these"
