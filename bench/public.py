@@ -24,6 +24,7 @@ from stepwell.driver.agreement import agree_all, onnxruntime_run
 from stepwell.driver.assess import Assessment, assess
 from stepwell.driver.compare import with_all_values
 from stepwell.driver.docs import code, table
+from stepwell.driver.report import shape
 from stepwell.runtime.artifact import Artifact
 
 Array = NDArray[Any]
@@ -238,6 +239,7 @@ Trained models from the Python package index (`examples/models.py`), with inputs
   it gets five axes: it is left to the CPU as a whole, where nobody comes to it."""
 HEADINGS = (
     "model",
+    "inputs",
     "nodes",
     "on the CPU",
     "MMAC",
@@ -257,6 +259,7 @@ def row(name: str) -> list[str]:
     alone = quantised(name)
     return [
         name,
+        ", ".join(shape(array.shape) for array in PUBLIC[name].inputs().values()),
         f"{share.nodes:,}",
         f"{len(share.host):,}",
         f"{share.macs / 1e6:,.1f}",
