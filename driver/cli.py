@@ -6,6 +6,7 @@ import math
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -251,7 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point; gives the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(given)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return _run(given)
     except BrokenPipeError:
         # Whoever read our output has left: nothing to say, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -268,6 +271,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(json.dumps({"error": told}, ensure_ascii=False))
         tell(failure, error, "--debug" in given)
         return failure.exit_code
+
+
+def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """In the form of errors."""
+    print(f"stepwell: warning: {message}", file=sys.stderr)
 
 
 def _run(given: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ Shapes are static from here on. What depends on constants and shapes alone is ev
 left. Everything that is not supported is reported at once, by `ImportProblems`.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -43,7 +44,7 @@ from .older import modern
 from .operators import TABLE, class_of, expand
 from .outputs import Outputs
 from .packed import remember
-from .problems import BROKEN, ImportProblems, ModelFileError, is_no_network
+from .problems import BROKEN, ImportProblems, ModelFileError, ShapeWarning, is_no_network
 from .schema import check_node
 from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
@@ -115,6 +116,8 @@ def import_onnx(
     hosting = Hosting(model, folder) if host else None
     run = _Import(model, folder, hosting, leave or {}, {} if values is None else values, Names(nodes))
     run.survey, run.misfit = survey, sizes.remedy(model.graph, shapes or {})
+    for clash in sizes.clashes(model.graph, shapes or {}):
+        warnings.warn(f"axes of one name have one size (found that {clash})", ShapeWarning, stacklevel=2)
     run.add_known(known)
     for item in inputs:
         run.add_input(item)

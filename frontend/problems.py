@@ -21,6 +21,10 @@ def is_no_network(problem: Problem) -> bool:
     return problem.kind is Kind.SHAPE and problem.remedy.endswith(BROKEN)
 
 
+class ShapeWarning(UserWarning):
+    """Shapes that were given make one axis of the model several sizes, which may be meant."""
+
+
 class ModelFileError(UserError, ValueError):
     """The file cannot be read as an ONNX model: `<file>: <rule> (<found>); <what to do>`."""
 
