@@ -244,7 +244,7 @@ class _Import:
         outputs, failure, inner = self._attempt(node, self.hosting)
         if outputs is not None and not inner and not _is_residue(node, outputs):
             return outputs
-        if any(map(is_no_network, inner)):  # nor is it one on the CPU
+        if node.operator == "If" and any(map(is_no_network, inner)):  # nor is it one on the CPU
             self.problems += inner
             return outputs or [None] * len(node.proto.output)
         if failure is not None and any(kind in FLOATS8 for kind in node.kinds):
