@@ -130,7 +130,7 @@ def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
 def _settings(args: argparse.Namespace) -> "Settings":
     from .passmanager import Settings
 
-    return Settings(verify=args.verify_each, dump_dir=args.dump_dir)
+    return Settings(verify="each" if args.verify_each else "end", dump_dir=args.dump_dir)
 
 
 def run_model(args: argparse.Namespace, progress: Progress) -> Report:

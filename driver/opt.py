@@ -255,7 +255,7 @@ class OptMain(xDSLOptMain):
     def apply_passes(self, prog: ModuleOp) -> None:
         """Runs the pipeline."""
         settings = Settings(
-            verify=self.args.verify_each,
+            verify="each" if self.args.verify_each else "end",
             dump_dir=self.args.dump_dir,
             crash_dir=self.args.crash_dir,
             stop_after=self.args.stop_after,

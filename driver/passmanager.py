@@ -1,6 +1,6 @@
 """Runs passes: checks, dumps and times each, and names the culprit when one fails.
 
-    timings = run(ctx, module, [Fold(), Recognise()], Settings(verify=True, dump_dir=Path("dump")))
+    timings = run(ctx, module, [Fold(), Recognise()], Settings(verify="each", dump_dir=Path("dump")))
 
 An exception that is no error of ours is reported in the same way, as a bug of the pass.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -56,7 +56,7 @@ class Timing:
 class Settings:
     """How to run passes.
 
-    verify: check the module after every pass, and not only at the end.
+    verify: when to check the module: after `each` pass, at the `end`, or `never`.
     dump_dir: write the IR before the first and after every pass to a numbered file there.
     crash_dir: write the input of a pass that fails there (`dump_dir` serves as well).
     stop_after: the last pass to run.
@@ -64,7 +64,7 @@ class Settings:
     after: is called with every pass and its result.
     """
 
-    verify: bool = False
+    verify: Literal["each", "end", "never"] = "end"
     dump_dir: Path | None = None
     crash_dir: Path | None = None
     stop_after: str | None = None
@@ -89,7 +89,7 @@ def run(
             start = time.process_time()
             try:
                 this.apply(ctx, module)
-                if settings.verify or number == len(passes):
+                if settings.verify == "each" or (settings.verify == "end" and number == len(passes)):
                     verify(module)
             except Exception as error:  # named and raised again
                 command = _command(passes[:number], saved, settings)

@@ -248,7 +248,7 @@ def run_graph(program: Program, precision: str) -> tuple[Run, Compilation]:
             runs[:] = runs or [Run(program, inputs, found)]
             runs[0].demand(f"graph after {this.name} ({precision})", found)
 
-    advance(work, "graph", options_of(precision, None, {}), Settings(verify=True, after=after))
+    advance(work, "graph", options_of(precision, None, {}), Settings(verify="each", after=after))
     (run,) = runs
     for number, (found, wanted) in enumerate(zip(run.expected, exact, strict=True)):
         allowed = _tolerance(work.module, number, precision) * operators * program.directive.tolerance

@@ -125,7 +125,7 @@ def test_metadata_and_ir_go_along(tmp_path: Path) -> None:
 
 def test_stages_are_told_and_dumped(tmp_path: Path) -> None:
     seen: list[str] = []
-    settings = Settings(verify=True, dump_dir=tmp_path)
+    settings = Settings(verify="each", dump_dir=tmp_path)
     stepwell.compile(MODELS["mlp"], target="tiny", settings=settings, on_stage=seen.append)
     assert seen == ["graph", "tile", "npu"]
     assert list(tmp_path.rglob("*.mlir"))

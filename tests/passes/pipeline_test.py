@@ -62,7 +62,7 @@ def test_a_pass_that_breaks_dominance_is_named_with_the_node() -> None:
             CompileContext(),
             parse(TEXT),
             [Fold(), Break(), Fuse()],
-            Settings(verify=True, command="stepwell-opt m.onnx"),
+            Settings(verify="each", command="stepwell-opt m.onnx"),
         )
     assert str(e.value) == (
         "break: graph.relu of Relu_7: operand 0 is defined before it is used (found the result of a later graph.relu); "

@@ -53,7 +53,7 @@ def lower_model(model: onnx.ModelProto, inputs: Arrays, **options: Any) -> Lower
     def after(this: ModulePass, module: ModuleOp) -> None:
         results.append((this.name, evaluate(module, inputs, ctx.weights)))
 
-    lower(ctx, module, "graph", options, Settings(verify=True, after=after))
+    lower(ctx, module, "graph", options, Settings(verify="each", after=after))
     return Lowered(module, ctx, exact, results)
 
 
