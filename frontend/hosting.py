@@ -17,11 +17,12 @@ from ..dialects.graph.host import DownloadOp, HostOp, HostValueType, UploadOp, h
 from ..dialects.graph.host_model import captured, graphs_of, value_info
 from ..dialects.graph.op import InferError, element, i32, shape
 from ..dialects.standin import StandIn
-from ..runtime.cpu import HostError, HostNode, HostType, compiled
+from ..runtime.cpu import HostError, HostNode, HostType
 from .builder import GraphBuilder
 from .corrections import corrected
 from .model_file import Array, embedded
 from .node import AI_ONNX, Node, Value
+from .trial import TRIAL, Output
 
 MOST_RESIDUE = 1 << 14
 """Elements of a result that are few enough to stay on the CPU, where the operands are."""
@@ -189,22 +190,20 @@ def result_types(model: onnx.ModelProto, text: bytes) -> list[HostType]:
 
     Raises `HostError` for what it does not run.
     """
-    session: Any = compiled(text).session
-    outputs = session.get_outputs()
-    if all(output.shape for output in outputs):
+    outputs = TRIAL.outputs(text)
+    if all(extents for _, _, extents in outputs):
         ranks: dict[str, int] = {}
     else:  # onnxruntime gives an unknown shape and that of a number alike
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+        inferred = TRIAL.infer(model, data_prop=True).graph.output
         ranks = {info.name: 0 for info in inferred if info.type.tensor_type.HasField("shape")}
-    return [_result_type(output, output.name in ranks) for output in outputs]
+    return [_result_type(output, output[0] in ranks) for output in outputs]
 
 
-def _result_type(output: Any, has_shape: bool) -> HostType:
-    if not output.type.startswith("tensor("):
-        return HostType(output.type)
-    if not output.shape and not has_shape:
-        return HostType(output.type)
-    return HostType(output.type, tuple(size if isinstance(size, int) and size >= 0 else -1 for size in output.shape))
+def _result_type(output: Output, has_shape: bool) -> HostType:
+    _, kind, extents = output
+    if not kind.startswith("tensor(") or (not extents and not has_shape):
+        return HostType(kind)
+    return HostType(kind, tuple(size if isinstance(size, int) and size >= 0 else -1 for size in extents))
 
 
 def element_types(model: onnx.ModelProto) -> dict[str, int]:
@@ -213,7 +212,7 @@ def element_types(model: onnx.ModelProto) -> dict[str, int]:
     bare.CopyFrom(_without_data(model))
     found: dict[str, int] = {}
     try:
-        _collect(onnx.shape_inference.infer_shapes(bare).graph, found)
+        _collect(TRIAL.infer(bare).graph, found)
     except Exception:  # noqa: BLE001 - what the model itself states must do
         _collect(bare.graph, found)
     return found

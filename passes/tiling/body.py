@@ -109,7 +109,7 @@ def _scalar(value: SSAValue) -> Array | None:
 def _parameter(number: float, op: GraphOp) -> Array:
     """A number of a function's own, in the type it computes in."""
     kind = np.dtype(np.float32) if element(op.operands[0]) in FLOATS else NUMPY[element(op.operands[0])]
-    if kind.kind in "iu" and number == np.iinfo(kind).max:
+    if kind.kind in "iu" and number == np.iinfo(kind.name).max:
         kind = np.dtype(np.float32)  # a bound that binds none, nor does it when rounded up
     return np.asarray(number, kind)
 
