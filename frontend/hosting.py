@@ -37,7 +37,7 @@ class Hosting:
         self._model = model
         self._types: Mapping[str, int] | None = None
         versions = [entry.version for entry in model.opset_import if entry.domain in ("", AI_ONNX)]
-        self._has_constant_of_shape = max(versions, default=0) >= 9
+        self._opset = max(versions, default=0)
 
     # transfers --------------------------------------------------------------------------------------------------------
     def on_device(self, value: SSAValue) -> SSAValue:
@@ -92,6 +92,24 @@ class Hosting:
         """A host value once more: an output has a value of its own."""
         return self._identity({"value": value}, {}, name, reason)
 
+    def none_of(self, row: HostType, name: str, reason: str) -> SSAValue:
+        """No rows of a type, of which there may be any number."""
+        assert row.dtype is not None
+        assert row.shape is not None
+        array, whole = np.zeros((0, *row.shape), row.dtype), HostType(row.kind, (-1, *row.shape))
+        proto = onnx.helper.make_node("Identity", ["value"], ["result"])
+        (made,) = self._insert(proto, name, {}, {"value": array}, reason, [whole])
+        return made
+
+    def append(self, rows: SSAValue, row: SSAValue, name: str, reason: str) -> SSAValue:
+        """Rows and one more."""
+        known = {"axis": np.zeros(1, np.int64)} if self._opset >= 13 else {}
+        proto = onnx.helper.make_node("Unsqueeze", ["row", *known], ["one"], **({} if known else {"axes": [0]}))
+        (one,) = self._insert(proto, name, {"row": row}, known, reason)
+        proto = onnx.helper.make_node("Concat", ["rows", "one"], ["more"], axis=0)
+        (more,) = self._insert(proto, name, {"rows": rows, "one": one}, {}, reason)
+        return more
+
     def _identity(
         self, computed: Mapping[str, SSAValue], known: Mapping[str, Array], name: str, reason: str
     ) -> SSAValue:
@@ -107,9 +125,12 @@ class Hosting:
         computed: Mapping[str, SSAValue],
         known: Mapping[str, Array],
         reason: str,
+        wider: Sequence[HostType] | None = None,
     ) -> Sequence[SSAValue]:
+        """The results of a node, of the types that onnxruntime finds, or of `wider` ones."""
         kinds = {name: host_type(value) for name, value in computed.items()}
-        text, results = self._model_of(proto, known, kinds)
+        text, found = self._model_of(proto, known, kinds)
+        results = found if wider is None else wider
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
         node = HostNode(name, proto.op_type, reason, nbytes)
@@ -159,7 +180,7 @@ class Hosting:
         graph = onnx.GraphProto(name=proto.name or proto.op_type, node=nodes)
         graph.input.extend(value_info(name, kind) for name, kind in kinds.items())
         for name, array in known.items():
-            if isinstance(array, StandIn) and self._has_constant_of_shape:
+            if isinstance(array, StandIn) and self._opset >= 9:  # else there is no ConstantOfShape
                 _add_stand_in(graph, name, array)
             else:
                 graph.initializer.append(onnx.numpy_helper.from_array(array, name))
