@@ -5,6 +5,7 @@ onnxruntime is asked at import whether it runs a node, and of which types and ex
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,8 @@ def _add_stand_in(graph: onnx.GraphProto, name: str, array: StandIn) -> None:
 def _known_if_empty(value: SSAValue) -> Value:
     kind = host_type(value)
     if kind.is_static and kind.dtype in ELEMENTS and kind.shape is not None and 0 in kind.shape:
-        return np.zeros(kind.shape, kind.dtype)
+        with suppress(ValueError):  # other extents are too large for numpy
+            return np.zeros(kind.shape, kind.dtype)
     return value
 
 
