@@ -22,6 +22,7 @@ from ..dialects.graph.host_model import captured
 from ..dialects.graph.host_model import graphs_of as graphs_in
 from .model_file import Array, Source, read_model, to_array
 from .problems import ModelFileError
+from .trial import TRIAL
 
 Extents = Sequence[int | None] | None
 """Of a value; None for one that is not known."""
@@ -93,7 +94,7 @@ class Wiring:
         """The ONNX type of each value, as far as it is declared or ONNX's inference finds it."""
         graph = self.proto.graph
         try:
-            inferred = onnx.shape_inference.infer_shapes(self.proto).graph.value_info
+            inferred = TRIAL.infer(self.proto).graph.value_info
         except Exception:  # noqa: BLE001 - an odd model; what it declares is known all the same
             inferred = graph.value_info
         infos = [*inferred, *graph.value_info, *graph.input, *graph.output]

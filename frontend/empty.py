@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
-from onnx.shape_inference import infer_shapes
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, MulOp
@@ -18,6 +17,7 @@ from ..dialects.graph.op import FLOATS, DtypeError, ShapeError, element
 from ..dialects.graph.views import ExpandOp
 from .model_file import Array
 from .node import Node, Value, size_of
+from .trial import TRIAL
 
 MOST_KNOWN = 1024
 """Elements of an input whose values may decide a shape."""
@@ -46,7 +46,7 @@ def empty_outputs(node: Node) -> Sequence[Array] | None:
     outputs = [helper.make_tensor_value_info(key, TensorProto.UNDEFINED, None) for key in node.proto.output if key]
     graph = helper.make_graph([node.proto], "one", [_info(key, given[key]) for key in given], outputs, known)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.proto.domain, node.opset)])
-    kinds = [info.type.tensor_type for info in infer_shapes(model).graph.output]
+    kinds = [info.type.tensor_type for info in TRIAL.infer(model).graph.output]
     sizes = [[dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim] for kind in kinds]
     if any(0 not in size or -1 in size for size in sizes):
         return None

@@ -30,6 +30,9 @@ from .problems import is_no_network
 from .survey import Survey
 from .unroll import Growth, Results, scanned_by
 
+GROWS = "the number of its rows is known at run time"
+"""Why the CPU holds a result."""
+
 
 class Mark(NamedTuple):
     """How far an import is: names that are taken, how many functions and problems there are, and steps of a survey."""
@@ -92,6 +95,10 @@ class Function:
     def arguments(self) -> Sequence[SSAValue]:
         """Its own inputs and what it takes, so far."""
         return self._block.args
+
+    def insert_input(self, kind: Attribute, place: int) -> SSAValue:
+        """One more input of its own."""
+        return self._block.insert_arg(kind, place)
 
     def take(self, value: SSAValue) -> SSAValue:
         """A value around the node, inside."""
@@ -258,7 +265,7 @@ def _common(one: HostType, other: HostType) -> HostType:
 
 
 def loop(node: Node, scope: Scope) -> Results:
-    """A Loop whose number of steps is computed, or large. Results that grow need that it is known."""
+    """A Loop whose number of steps is computed, or large. If it is not known, results that grow do so on the CPU."""
     graph, count, condition = node.attributes["body"], _single(node, 0), _single(node, 1)
     first = [_state(node, scope, node.given(n), graph.input[n].name) for n in range(2, len(node.inputs))]
     repeated = Repeated(node, scope, graph, first)
@@ -267,15 +274,15 @@ def loop(node: Node, scope: Scope) -> Results:
     if found is None:
         return [None] * len(node.proto.output)
     tested, *outputs = found
-    grown = len(outputs) - len(first)
     always = (isinstance(tested, np.ndarray) and bool(tested.reshape(-1)[0])) or tested is going
     endless = count is None or (isinstance(count, np.ndarray) and int(count.reshape(-1)[0]) > INT32.max)
     certain = always and not isinstance(count, SSAValue) and not isinstance(condition, SSAValue) and not endless
     steps = int(count.reshape(-1)[0]) if isinstance(count, np.ndarray) and certain else 0
-    if grown and steps < 1:
-        raise InferError(f"a loop that data end has states alone (found {grown} results that grow)")
+    if steps < 1:
+        outputs = [*outputs[: len(first)], *repeated.grow(outputs[len(first) :])]
     most, first_test = (None if v is None else node.materialize(v) for v in (None if endless else count, condition))
-    return repeated.end(most, first_test, tested, outputs, [Growth(0, False)] * grown, steps)
+    growths = [Growth(0, False)] * (len(outputs) - repeated.states)
+    return repeated.end(most, first_test, tested, outputs, growths, steps)
 
 
 def scan(node: Node, scope: Scope) -> Results:
@@ -315,6 +322,39 @@ class Repeated:
             return self.inputs[0]
         last = self._node.materialize(np.array(steps - 1, np.int32))
         return self._node.emit(SubOp, last, self.inputs[0], element=i32)
+
+    @property
+    def states(self) -> int:
+        """How many states there are."""
+        return len(self._first)
+
+    def grow(self, rows: Sequence[Value]) -> list[SSAValue]:
+        """Further states, held by the CPU: from none on, each step appends a row. What they are after a step."""
+        if rows and self._scope.hosting is None:
+            raise InferError(f"a loop that data end has states alone (found {len(rows)} results that grow)")
+        inside, results = self.function.graph.output, [*self._node.proto.output, *[""] * len(rows)]
+        first = len(inside) - len(rows)  # the condition goes before the states inside
+        names = [name or self._node.name for name in results[first - 1 :]]
+        return [self._append(row, inside[first + n].name, names[n]) for n, row in enumerate(rows)]
+
+    def _append(self, row: Value, name: str, result: str) -> SSAValue:
+        """A state that grows by a row; what it is after a step."""
+        hosting = self._scope.hosting
+        assert hosting is not None
+        with self.function.open():
+            held = _held(hosting, row, name)
+        if not host_type(held).is_static:
+            raise InferError(f"rows of a result that grows have known extents (found {host_type(held)})")
+        try:
+            first = hosting.none_of(host_type(held), result, GROWS)
+            before = self.function.insert_input(first.type, len(self.inputs))
+            with self.function.open():
+                after = hosting.append(before, held, result, GROWS)
+        except HostError as error:
+            raise InferError(f"results that grow can be held by the CPU (found {error})") from None
+        self._first.append(first)
+        self.inputs.append(before)
+        return after
 
     def end(
         self, count: SSAValue | None, condition: SSAValue | None, tested: Value, outputs: Sequence[Value],
@@ -369,15 +409,20 @@ def _next(node: Node, scope: Scope, value: Value, like: SSAValue | None, name: s
     """
     hosting = scope.hosting
     if hosting is not None and like is not None and is_host(like):
-        if not isinstance(value, SSAValue):
-            return _constant(hosting, value, name)
-        try:
-            return hosting.on_host(value, name)
-        except HostError as error:
-            raise InferError(f"states can be held by the CPU (found {error})") from None
+        return _held(hosting, value, name)
     if hosting is None or not isinstance(value, SSAValue) or not is_host(value) or host_type(value).dtype in WIDE:
         return node.materialize(value)
     return hosting.on_device(value) if host_type(value).dtype in ELEMENTS else value
+
+
+def _held(hosting: Hosting, value: Value, name: str) -> SSAValue:
+    """A value on the CPU."""
+    if not isinstance(value, SSAValue):
+        return _constant(hosting, value, name)
+    try:
+        return hosting.on_host(value, name)
+    except HostError as error:
+        raise InferError(f"states can be held by the CPU (found {error})") from None
 
 
 def _constant(hosting: Hosting, value: Array, name: str) -> SSAValue:

@@ -5,6 +5,7 @@ onnxruntime is asked at import whether it runs a node, and of which types and ex
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from ..dialects.graph.host import DownloadOp, HostOp, HostValueType, UploadOp, h
 from ..dialects.graph.host_model import captured, graphs_of, value_info
 from ..dialects.graph.op import InferError, element, i32, shape
 from ..dialects.standin import StandIn
-from ..runtime.cpu import HostError, HostNode, HostType, compiled
+from ..runtime.cpu import HostError, HostNode, HostType
 from .builder import GraphBuilder
 from .corrections import corrected
 from .model_file import Array, embedded
 from .node import AI_ONNX, Node, Value
+from .trial import TRIAL, Output
 
 MOST_RESIDUE = 1 << 14
 """Elements of a result that are few enough to stay on the CPU, where the operands are."""
@@ -36,7 +38,7 @@ class Hosting:
         self._model = model
         self._types: Mapping[str, int] | None = None
         versions = [entry.version for entry in model.opset_import if entry.domain in ("", AI_ONNX)]
-        self._has_constant_of_shape = max(versions, default=0) >= 9
+        self._opset = max(versions, default=0)
 
     # transfers --------------------------------------------------------------------------------------------------------
     def on_device(self, value: SSAValue) -> SSAValue:
@@ -91,6 +93,24 @@ class Hosting:
         """A host value once more: an output has a value of its own."""
         return self._identity({"value": value}, {}, name, reason)
 
+    def none_of(self, row: HostType, name: str, reason: str) -> SSAValue:
+        """No rows of a type, of which there may be any number."""
+        assert row.dtype is not None
+        assert row.shape is not None
+        array, whole = np.zeros((0, *row.shape), row.dtype), HostType(row.kind, (-1, *row.shape))
+        proto = onnx.helper.make_node("Identity", ["value"], ["result"])
+        (made,) = self._insert(proto, name, {}, {"value": array}, reason, [whole])
+        return made
+
+    def append(self, rows: SSAValue, row: SSAValue, name: str, reason: str) -> SSAValue:
+        """Rows and one more."""
+        known = {"axis": np.zeros(1, np.int64)} if self._opset >= 13 else {}
+        proto = onnx.helper.make_node("Unsqueeze", ["row", *known], ["one"], **({} if known else {"axes": [0]}))
+        (one,) = self._insert(proto, name, {"row": row}, known, reason)
+        proto = onnx.helper.make_node("Concat", ["rows", "one"], ["more"], axis=0)
+        (more,) = self._insert(proto, name, {"rows": rows, "one": one}, {}, reason)
+        return more
+
     def _identity(
         self, computed: Mapping[str, SSAValue], known: Mapping[str, Array], name: str, reason: str
     ) -> SSAValue:
@@ -106,9 +126,12 @@ class Hosting:
         computed: Mapping[str, SSAValue],
         known: Mapping[str, Array],
         reason: str,
+        wider: Sequence[HostType] | None = None,
     ) -> Sequence[SSAValue]:
+        """The results of a node, of the types that onnxruntime finds, or of `wider` ones."""
         kinds = {name: host_type(value) for name, value in computed.items()}
-        text, results = self._model_of(proto, known, kinds)
+        text, found = self._model_of(proto, known, kinds)
+        results = found if wider is None else wider
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
         node = HostNode(name, proto.op_type, reason, nbytes)
@@ -158,7 +181,7 @@ class Hosting:
         graph = onnx.GraphProto(name=proto.name or proto.op_type, node=nodes)
         graph.input.extend(value_info(name, kind) for name, kind in kinds.items())
         for name, array in known.items():
-            if isinstance(array, StandIn) and self._has_constant_of_shape:
+            if isinstance(array, StandIn) and self._opset >= 9:  # else there is no ConstantOfShape
                 _add_stand_in(graph, name, array)
             else:
                 graph.initializer.append(onnx.numpy_helper.from_array(array, name))
@@ -180,7 +203,8 @@ def _add_stand_in(graph: onnx.GraphProto, name: str, array: StandIn) -> None:
 def _known_if_empty(value: SSAValue) -> Value:
     kind = host_type(value)
     if kind.is_static and kind.dtype in ELEMENTS and kind.shape is not None and 0 in kind.shape:
-        return np.zeros(kind.shape, kind.dtype)
+        with suppress(ValueError):  # other extents are too large for numpy
+            return np.zeros(kind.shape, kind.dtype)
     return value
 
 
@@ -189,22 +213,20 @@ def result_types(model: onnx.ModelProto, text: bytes) -> list[HostType]:
 
     Raises `HostError` for what it does not run.
     """
-    session: Any = compiled(text).session
-    outputs = session.get_outputs()
-    if all(output.shape for output in outputs):
+    outputs = TRIAL.outputs(text)
+    if all(extents for _, _, extents in outputs):
         ranks: dict[str, int] = {}
     else:  # onnxruntime gives an unknown shape and that of a number alike
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+        inferred = TRIAL.infer(model, data_prop=True).graph.output
         ranks = {info.name: 0 for info in inferred if info.type.tensor_type.HasField("shape")}
-    return [_result_type(output, output.name in ranks) for output in outputs]
+    return [_result_type(output, output[0] in ranks) for output in outputs]
 
 
-def _result_type(output: Any, has_shape: bool) -> HostType:
-    if not output.type.startswith("tensor("):
-        return HostType(output.type)
-    if not output.shape and not has_shape:
-        return HostType(output.type)
-    return HostType(output.type, tuple(size if isinstance(size, int) and size >= 0 else -1 for size in output.shape))
+def _result_type(output: Output, has_shape: bool) -> HostType:
+    _, kind, extents = output
+    if not kind.startswith("tensor(") or (not extents and not has_shape):
+        return HostType(kind)
+    return HostType(kind, tuple(size if isinstance(size, int) and size >= 0 else -1 for size in extents))
 
 
 def element_types(model: onnx.ModelProto) -> dict[str, int]:
@@ -213,7 +235,7 @@ def element_types(model: onnx.ModelProto) -> dict[str, int]:
     bare.CopyFrom(_without_data(model))
     found: dict[str, int] = {}
     try:
-        _collect(onnx.shape_inference.infer_shapes(bare).graph, found)
+        _collect(TRIAL.infer(bare).graph, found)
     except Exception:  # noqa: BLE001 - what the model itself states must do
         _collect(bare.graph, found)
     return found

@@ -109,7 +109,7 @@ def tensor_scatter(node: Node) -> Sequence[Value]:
 
 
 def max_unpool(node: Node) -> Sequence[Value]:
-    """Zeros, but for the values at the places that MaxPool found them."""
+    """Zeros, but for the values at the places that MaxPool found them: those of the result, whose size may be given."""
     x, places = node.operand(0), node.operand(1)
     n, channels, *space = shape(x)
     kernel = node.attributes["kernel_shape"]
@@ -126,12 +126,14 @@ def max_unpool(node: Node) -> Sequence[Value]:
         or any(a < b for a, b in zip(size[2:], inferred, strict=True))
     ):
         raise ShapeError(f"the result has at least the size [{n}, {channels}, {inferred}] (found {size})")
-    count, total = math.prod(shape(x)), n * channels * math.prod(inferred)
+    count, total = math.prod(shape(x)), math.prod(size)
+    if isinstance(node.inputs[1], np.ndarray):
+        outside = node.inputs[1][(node.inputs[1] < 0) | (node.inputs[1] >= total)]
+        if outside.size:
+            raise InferError(f"indices are those of the {total} elements of the result (found {outside.flat[0]})")
     zeros = node.emit(ExpandOp, node.materialize(np.zeros((), NUMPY[element(x)])), shape=[total])
     flat, rows = (node.emit(ReshapeOp, value, shape=[count]) for value in (x, places))
-    y = node.emit(ReshapeOp, node.emit(ScatterElementsOp, zeros, rows, flat, axis=0), shape=[n, channels, *inferred])
-    after = [a - b for a, b in zip(size, shape(y), strict=True)]
-    return [node.emit(PadOp, y, before=[0] * len(size), after=after) if any(after) else y]
+    return [node.emit(ReshapeOp, node.emit(ScatterElementsOp, zeros, rows, flat, axis=0), shape=size)]
 
 
 # gathers --------------------------------------------------------------------------------------------------------------

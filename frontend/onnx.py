@@ -50,6 +50,7 @@ from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
 from .structure import file_problems, in_order, sorted_inside
 from .survey import Survey
+from .trial import TRIAL, CrashError
 from .unroll import Body, Results, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
@@ -81,6 +82,7 @@ FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, V
 """What a node of a form that nobody thought of raises."""
 
 
+@TRIAL.open()
 def import_onnx(
     source: Source,
     *,
@@ -253,6 +255,9 @@ class _Import:
         names = (*filter(None, node.proto.input), *captured(node.proto))
         try:
             return self.hosting.run(node, {name: self.value(name, node.name) for name in names}, reason)
+        except CrashError as error:
+            rule = f"{node.operator} is of a form that the device or the CPU runs"
+            raise InferError(f"{rule} (found {reason}; {error})", broken=True) from None
         except HostError:
             self.problems += inner
             if failure is not None:

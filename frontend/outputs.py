@@ -12,6 +12,7 @@ from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.host import is_host
 from ..dialects.graph.op import BORDER, element, i32
 from ..runtime.border import too_wide
+from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
 from .builder import GraphBuilder
 from .float8 import DTYPES as FLOATS8
@@ -43,7 +44,10 @@ class Outputs:
         if isinstance(value, SSAValue) and self._tags.get(value) in FLOATS8:
             return _of_no_type(info.name, self._tags[value])
         with self._builder.at(info.name):
-            held = self._held(info.name, value)
+            try:
+                held = self._held(info.name, value)
+            except HostError as error:
+                return _of_no_type(info.name, error if isinstance(value, SSAValue) else value.dtype)
             if held is None:
                 if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
                     return _of_no_type(info.name, value.dtype)
@@ -82,5 +86,5 @@ class Outputs:
         return value
 
 
-def _of_no_type(name: str, dtype: "np.dtype[np.generic]") -> Problem:
-    return Problem(f"{name}: {RULE} (found {dtype}); {CONVERT}", Kind.DTYPE)
+def _of_no_type(name: str, found: object) -> Problem:
+    return Problem(f"{name}: {RULE} (found {found}); {CONVERT}", Kind.DTYPE)

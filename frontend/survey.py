@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import NameLoc
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.graph.constants import NUMPY
+from ..dialects.graph.flow import IfOp, LoopOp
 from ..dialects.graph.host import HostOp, host_type, is_host
 from ..dialects.graph.op import GraphOp, element
 from ..runtime.problem import Problem
@@ -105,6 +106,8 @@ class Survey:
         made = list(_since(last, block.first_op, node.name))
         ops = tuple(type(op) for op in made if isinstance(op, GraphOp))
         on_host = next((op.host_nodes()[0].reason for op in made if isinstance(op, HostOp)), "")
+        if any(isinstance(op, IfOp | LoopOp) for op in made):  # the CPU holds some of its values
+            on_host = ""
         places = [tuple(None if value is None else _place(value) for value in row) for row in (node.inputs, outputs)]
         step = Step(node.name, places[0], places[1], ops, on_host, problem, blocked)
         self.steps.setdefault(place, []).append(step)

@@ -283,9 +283,9 @@ class GatherNDOp(IndexedOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         (x, indices), batch = cls.indexed(operands), integer(properties, "batch_dims")
-        _check_tuples(x, indices, batch)
-        if batch >= len(indices) or x[:batch] != indices[:batch]:
+        if not 0 <= batch < len(indices) or x[:batch] != indices[:batch]:
             raise ShapeError(f"the first {batch} axes belong to both operands (found {list(x)} and {list(indices)})")
+        _check_tuples(x, indices, batch)
         return [TensorType(operands[0].element_type, [*indices[:-1], *x[batch + indices[-1] :]])]
 
     @classmethod

@@ -14,8 +14,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects import tile
-from ...dialects.graph.constants import ConstantOp
-from ...dialects.graph.op import GraphOp, dtype_name, shape
+from ...dialects.graph.constants import ELEMENTS, NUMPY, ConstantOp
+from ...dialects.graph.op import DTYPE_NAMES, FLOATS, Array, GraphOp, dtype_name, element, shape
 from ...dialects.loops import Map, Reduce
 from ...dialects.tile import SIZES
 from ...dialects.tile.builder import Affine, Box, Buffer, Index, KernelBuilder
@@ -23,7 +23,7 @@ from ...dialects.tile.footprint import capacity, footprint
 from ...runtime.problem import Kind, UserError
 from ...runtime.target import Target
 
-__all__ = ["Body", "Dim", "Machine", "NotTileable", "Region", "first_fitting", "merge_axes", "scalar_value"]
+__all__ = ["Body", "Dim", "Machine", "NotTileable", "Region", "first_fitting", "merge_axes"]
 
 
 MOST_MOVED = 5
@@ -100,12 +100,23 @@ class Dim:
         return -(-self.size // self.tile)
 
 
-def scalar_value(value: SSAValue) -> float | None:
+def _scalar(value: SSAValue) -> Array | None:
     """The number, if the value is a constant of one element."""
     owner = value.owner
-    if not isinstance(owner, ConstantOp) or math.prod(shape(value)) != 1:
-        return None
-    return float(owner.array.reshape(()))
+    return owner.array if isinstance(owner, ConstantOp) and math.prod(shape(value)) == 1 else None
+
+
+def _parameter(number: float, op: GraphOp) -> Array:
+    """A number of a function's own, in the type it computes in."""
+    kind = np.dtype(np.float32) if element(op.operands[0]) in FLOATS else NUMPY[element(op.operands[0])]
+    if kind.kind in "iu" and number == np.iinfo(kind.name).max:
+        kind = np.dtype(np.float32)  # a bound that binds none, nor does it when rounded up
+    return np.asarray(number, kind)
+
+
+def _is_immediate(number: Array) -> bool:
+    """Whether an immediate, an f32, holds a number exactly."""
+    return float(np.float32(number.item())) == float(number.item())
 
 
 def merge_axes(
@@ -294,23 +305,23 @@ class Body:
             raise NotTileable(f"a vector body has elementwise ops and reductions (found {op.name})")
 
     def _emit_map(self, op: GraphOp, kernel: Map, target: Held) -> None:
-        operands: list[Box | float] = []
         used = self._axes([target, *(self.held[v] for v in op.operands if v in self.held)])
+        given: list[Box | Array] = []
         for position, value in enumerate(op.operands):
-            number = scalar_value(value)
             if value in self.held:
-                operands.append(self._spread(self.held[value], used))
-            elif number is None:
-                raise NotTileable(f"an operand is computed here, or a number (found operand {position} of {op.name})")
-            elif (
-                position == 0
-                or (position == 1 and len(op.operands) == 3 and scalar_value(op.operands[2]) is None)
-                or float(np.float32(number)) != number  # an immediate is f32; a large i32 is not
-            ):
-                operands.append(self._constant(value).box(0, *([0] * max(1, len(used)))))
+                given.append(self._spread(self.held[value], used))
+            elif (number := _scalar(value)) is not None:
+                given.append(number)
             else:
-                operands.append(number)
-        operands += list(kernel.immediates)
+                raise NotTileable(f"an operand is computed here, or a number (found operand {position} of {op.name})")
+        given += [_parameter(number, op) for number in kernel.immediates]
+        # A place before that of a box has a box, too, and so has the first.
+        boxes = max([0, *(i for i, x in enumerate(given) if isinstance(x, Box) or not _is_immediate(x))])
+        nowhere = [0] * max(1, len(used))
+        operands = [
+            x if isinstance(x, Box) else self._constant(x).box(0, *nowhere) if i <= boxes else float(x.item())
+            for i, x in enumerate(given)
+        ]
         self.k.map(kernel.fn, self._spread(target, used), *operands, extents=self.extents(used))  # type: ignore[arg-type]
 
     def _axes(self, helds: Sequence[Held]) -> tuple[int, ...]:
@@ -324,10 +335,9 @@ class Body:
         strides = dict(zip(held.dims, held.buffer.strides, strict=False))
         return held.buffer.box(0, *([strides.get(d, 0) for d in used] or [1]))
 
-    def _constant(self, value: SSAValue) -> Buffer:
+    def _constant(self, number: Array) -> Buffer:
         """A buffer of one element holding a scalar that cannot be an immediate."""
-        assert isinstance(value.owner, ConstantOp)
-        dtype, array = dtype_name(value), np.ascontiguousarray(value.owner.array).reshape(1)
+        dtype, array = DTYPE_NAMES[ELEMENTS[number.dtype]], np.ascontiguousarray(number).reshape(1)
         pattern = int(array.view({1: np.uint8, 2: np.uint16, 4: np.uint32}[array.itemsize])[0])
         if (pattern, dtype) not in self._constants:
             buffer = self.k.alloc((1,), dtype, "ub")

@@ -32,11 +32,12 @@ def outside(array: NDArray[Any], location: str) -> TensorProto:
 
 
 def body(tensor: TensorProto, grows: bool) -> onnx.ModelProto:
-    """An initialiser of a body; one whose results grow is run by the CPU."""
-    result, declared = (", float[2,300] u", ", float[q,2,300] v") if grows else ("", "")
+    """An initialiser of a body; one whose results grow by rows of extents that values decide is run by the CPU."""
+    result, declared = (", int64[2,m] u", ", int64[q,2,m] v") if grows else ("", "")
+    made = "u = NonZero(t)" if grows else ""
     model = text_model(
         f"""y{", v" if grows else ""} = Loop (n, , x) <body = g (int64 i, bool ci, float[2,300] s) =>
-            (bool co, float[2,300] t{result}) {{ co = Identity(ci) t = Mul(s, k) {"u = Neg(t)" if grows else ""} }}>""",
+            (bool co, float[2,300] t{result}) {{ co = Identity(ci) t = Mul(s, k) {made} }}>""",
         "int64 n, float[2,300] x",
         f"float[2,300] y{declared}",
     )

@@ -171,11 +171,11 @@ def test_names_inside_the_graphs_of_joined_parts_do_not_meet() -> None:
     """Two nodes with equal names inside, which joining might give to values around them as well."""
 
     def grown(taken: str, result: str) -> str:
-        return f"""{result} = Loop (n, true) <body = g (int64 i, bool c) => (bool d, float[2,3] out) {{
-            d = Identity(c) v0 = Add({taken}, {taken}) out = Add(v0, {taken}) }}>"""
+        return f"""{result} = Loop (n, true) <body = g (int64 i, bool c) => (bool d, float[2,m] out) {{
+            d = Identity(c) v0 = Add({taken}, {taken}) places = NonZero(v0) out = Cast<to = 1>(places) }}>"""
 
     text = f"r = Relu(x) {grown('r', 'v1')} w = ReduceSum<keepdims = 0>(v1, axes) {grown('w', 'y')}"
-    model = text_model(text, "float[2,3] x, int64 n", "float[k,2,3] y", axes=np.array([0]), true=np.array(True))
+    model = text_model(text, "float[2,3] x, int64 n", "float[k,2,m] y", axes=np.array([0]), true=np.array(True))
     artifact = agree(model, {"x": X, "n": np.array(2)})
     assert on_cpu(artifact) == [["Loop_1", "ReduceSum_2", "Loop_3"]]
 

@@ -57,10 +57,10 @@ def changed(**fields: object) -> ModelProto:
     return made
 
 
-def problems(source: Path | bytes | ModelProto) -> tuple[Problem, ...]:
+def problems(source: Path | bytes | ModelProto, host: bool = False) -> tuple[Problem, ...]:
     """What is told of a model that is refused, of which every problem must have all parts."""
     with pytest.raises(ValueError, match="found") as caught:
-        import_onnx(source)
+        import_onnx(source, host=host)
     failure = describe(caught.value)
     assert failure.exit_code == PROBLEM
     found = [problem for problem in failure.problems if isinstance(problem, Problem)]
@@ -384,3 +384,25 @@ def test_types_that_the_device_lacks_may_lie_in_the_file(tmp_path: Path) -> None
         {"x": np.ones(4, np.float32)}
     )
     assert np.array_equal(found["y"], data.astype(np.float32) + 1)
+
+
+def untyped(*nodes: NodeProto, constants: Sequence[TensorProto] = ()) -> ModelProto:
+    """A model that does not say of which type its result is."""
+    made = model(*nodes, constants=constants)
+    made.graph.output[0].ClearField("type")
+    return made
+
+
+def test_a_result_of_a_type_that_neither_the_device_nor_the_cpu_holds_is_one_problem() -> None:
+    cast = helper.make_node("Cast", ["x0"], ["y"], "cast", to=TensorProto.FLOAT8E4M3FNUZ)
+    for host in (False, True):
+        (found,) = problems(untyped(cast, constants=[constant("x0")]), host)
+        assert found.kind is Kind.DTYPE
+        assert found.startswith("y: outputs hold f32, f16, bf16, integers or truth values (found float8_e4m3fnuz)")
+
+
+def test_an_empty_result_may_have_extents_that_no_array_has() -> None:
+    rows = helper.make_node("Reshape", ["x", "s"], ["t"], "reshape")
+    space = helper.make_node("DepthToSpace", ["t"], ["y"], "space", blocksize=2**31)
+    made = untyped(rows, space, constants=[numpy_helper.from_array(np.array([1, 4, 1, 1]), "s")])
+    import_onnx(made, host=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx_models import node_model
 
 import stepwell
+from stepwell.frontend.onnx import ImportProblems
 
 pytestmark = pytest.mark.xdist_group("device")
 Array = NDArray[Any]
@@ -96,6 +97,8 @@ CASES = [
       for order, more in ((0, {"pads": [1, 1, 1, 0]}), (1, {"dilations": [2, 3]}))),
     Case("MaxUnpool", [floats(1, 2, 3, 4), np.arange(24).reshape(1, 2, 3, 4) * 4], (),
          {"kernel_shape": [2, 2], "strides": [2, 2]}, 11),
+    Case("MaxUnpool", [floats(1, 2, 3, 4), whole(0, 5, 1, 2, 3, 4) + np.arange(24).reshape(1, 2, 3, 4) * 5],
+         [np.array([1, 2, 7, 9])], {"kernel_shape": [2, 2], "strides": [2, 2]}, 11),
     Case("DeformConv", [floats(2, 6, 7, 8)], [floats(4, 3, 3, 2), floats(2, 24, 3, 4), floats(4), floats(2, 12, 3, 4)],
          {"strides": [2, 2], "pads": [0, 1, 0, 0], "group": 2, "offset_group": 2}, 19, half=3e-2),
     *(Case("Resize", [floats(1, 3, 17, 13)], [None, None, np.array([1, 3, 7, 5])],
@@ -148,3 +151,10 @@ def test_an_operator_agrees_with_onnxruntime_on_the_device(case: Case, precision
             continue
         allowed = 2e-5 if precision == "fp32" else case.half
         assert error.max() <= allowed * max(1.0, float(np.abs(theirs.astype(np.float64)).max()))
+
+
+def test_an_index_of_max_unpool_outside_the_result_is_one_clear_error() -> None:
+    x, places = floats(1, 1, 1, 2), np.array([0, 8]).reshape(1, 1, 1, 2)
+    attributes: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    with pytest.raises(ImportProblems, match=r"those of the 8 elements of the result \(found 8\)"):
+        stepwell.compile(node_model("MaxUnpool", [x], attributes, 11, [places]), target="tiny", host=False)

@@ -155,6 +155,10 @@ MISTAKES = [
         "at most 64 elements stand in text (found 65); use graph.weight",
     ),
     ('%0 = graph.weight "xyz" : tensor<65xf32>', "16 or more hexadecimal digits"),
+    (
+        "%2 = graph.gather_nd %0, %1 {batch_dims = -9} : (tensor<3x4xf32>, tensor<1x1xi32>) -> tensor<1xf32>",
+        "the first -9 axes belong to both operands (found [3, 4] and [1, 1])",
+    ),
     ("%0 = graph.clip %1 {lo = 0} : (tensor<2xf32>) -> tensor<2xf32>", "lo"),
 ]
 
