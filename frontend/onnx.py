@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -34,6 +33,7 @@ from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
 from .float8 import DTYPES as FLOATS8
 from .fold import RULES, constant_attribute, fold, shape_of
+from .functions import inlined
 from .hosting import MOST_RESIDUE, Hosting
 from .inputs import Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
@@ -101,8 +101,7 @@ def import_onnx(
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
-    if model.functions:
-        model = inline_local_functions(model)
+    model = inlined(model)
     ordered, cycles = in_order(model.graph.node)
     nodes = [sorted_inside(node) for node in ordered]
     if survey is not None:
