@@ -22,6 +22,7 @@ from ..dialects.graph.host_model import graphs_of as graphs_in
 from .functions import inlined
 from .model_file import Array, Source, read_model, to_array
 from .problems import ModelFileError
+from .sparse import dense
 
 Extents = Sequence[int | None] | None
 """Of a value; None for one that is not known."""
@@ -61,7 +62,7 @@ class Wiring:
     def read(source: Source) -> "Wiring":
         """The wiring of a model file. Raises `ModelFileError`."""
         proto, folder = read_model(source, mapped=True)
-        proto = inlined(proto)
+        proto = inlined(dense(proto, folder))
         name_nodes(proto)
         return Wiring(proto, folder)
 

@@ -47,6 +47,7 @@ from .problems import BROKEN, ImportProblems, ModelFileError, is_no_network
 from .schema import check_node
 from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
+from .sparse import dense
 from .structure import file_problems, in_order, sorted_inside
 from .survey import Survey
 from .unroll import Body, Results, loop, scan
@@ -101,7 +102,7 @@ def import_onnx(
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
-    model = inlined(model)
+    model = inlined(dense(model, folder, survey and survey.largest))
     ordered, cycles = in_order(model.graph.node)
     nodes = [sorted_inside(node) for node in ordered]
     if survey is not None:
