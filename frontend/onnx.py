@@ -77,7 +77,7 @@ CONVERT = "convert the model to float32, or cast the values before this node"
 
 SMALLER = "take smaller sizes"
 
-FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
 
 
@@ -223,6 +223,7 @@ class _Import:
                 _check_supported(proto, opset)
                 self.problems += self._unsupported_inside(proto)
             else:
+                check_node(proto, opset)
                 with self.builder.at(name):
                     outputs = self._place(node)
         except InferError as error:
@@ -334,7 +335,6 @@ class _Import:
         """The outputs of a node."""
         own = node.domain == AI_ONNX
         if node.operator in SUPPORTED:
-            check_node(node.proto, node.opset)
             check_values(node)
         node = modern(node)
         if node.operator == "If" and own:

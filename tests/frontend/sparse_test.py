@@ -9,6 +9,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, SparseTensorProto, TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 
 import stepwell
 from stepwell.driver.agreement import onnxruntime_run
@@ -105,7 +106,7 @@ def test_its_values_may_lie_in_another_file(tmp_path: Path) -> None:
     model = model_of([node("Add", "x", "w")], tensor_of())
     for tensor in (model.graph.sparse_initializer[0].values, model.graph.sparse_initializer[0].indices):
         (tmp_path / tensor.name.replace(":", "_")).write_bytes(tensor.raw_data)
-        onnx.external_data_helper.set_external_data(tensor, tensor.name.replace(":", "_"))
+        set_external_data(tensor, tensor.name.replace(":", "_"))
         tensor.ClearField("raw_data")
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     artifact = stepwell.compile(tmp_path / "m.onnx", target="tiny", precision="fp32")
