@@ -364,8 +364,9 @@ def read(x: Array, index: IndexMap, bounds: Sequence[int], fill: float = 0) -> A
 
 
 def _strided(x: Array, starts: Sequence[int], size: Sequence[int], strides: Sequence[int]) -> Array:
-    """A view of x from the element at `starts` on."""
+    """A view of x from the element at `starts` on. Steps along an axis of extent 1 may be larger than any array."""
     base = x[tuple(slice(start, None) for start in starts)]
+    strides = [stride if count > 1 else 0 for stride, count in zip(strides, size, strict=True)]
     return np.lib.stride_tricks.as_strided(base, tuple(size), strides, writeable=False)
 
 

@@ -35,12 +35,17 @@ def _no_axes(proto: onnx.NodeProto) -> Correction:
 
 
 def _bounded(proto: onnx.NodeProto, ends: HostType) -> Correction:
-    """Ends behind the last element are the last element, also of a negative step."""
-    bound, most = _unused(proto, 2)
+    """Ends behind the last element are the last element, also of a negative step.
+
+    By Less and Where, since Min takes no integers before opset 12.
+    """
+    bound, most, less = _unused(proto, 3)
     second = onnx.NodeProto()
     second.CopyFrom(proto)
     second.input[2] = bound
-    return [make_node("Min", [proto.input[2], most], [bound]), second], {most: np.array(MOST, ends.dtype)}
+    smaller = make_node("Less", [proto.input[2], most], [less])
+    first = make_node("Where", [less, proto.input[2], most], [bound])
+    return [smaller, first, second], {most: np.array(MOST, ends.dtype)}
 
 
 def _unused(proto: onnx.NodeProto, wanted: int) -> list[str]:

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnx.inliner import inline_local_functions
 
 from ..dialects.graph.host_model import captured
 from ..dialects.graph.host_model import graphs_of as graphs_in
+from .functions import inlined
 from .model_file import Array, Source, read_model, to_array
 from .problems import ModelFileError
+from .sparse import dense
 from .trial import TRIAL
 
 Extents = Sequence[int | None] | None
@@ -62,8 +63,7 @@ class Wiring:
     def read(source: Source) -> "Wiring":
         """The wiring of a model file. Raises `ModelFileError`."""
         proto, folder = read_model(source, mapped=True)
-        if proto.functions:
-            proto = inline_local_functions(proto)
+        proto = inlined(dense(proto, folder))
         name_nodes(proto)
         return Wiring(proto, folder)
 

@@ -1,7 +1,7 @@
 """Operators of other domains than ai.onnx: of com.microsoft by rules, of any other by the class that names it.
 
-Of each: the rule, how many inputs it has, and the attributes that it knows. An attribute that the rule does not know is
-refused, since ignoring it would be a wrong result.
+Of each: the rule, how many inputs it has and which of them may be absent, and the attributes that it knows. One that
+the rule does not know is refused, since ignoring it would be a wrong result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +30,8 @@ class Extension:
     attributes: frozenset[str] | None
     """None: the rule itself refuses those that it does not know."""
     required: frozenset[str]
+    absent: tuple[int, ...]
+    """Which of the inputs that are counted, though not the last, may have an empty name."""
 
     def __call__(self, node: Node) -> Sequence[Value]:
         least, most = self.inputs
@@ -37,6 +39,9 @@ class Extension:
         if not least <= count <= most:
             span = f"{least}" if least == most else f"{least} to {most}" if most < MANY else f"{least} or more"
             raise InferError(f"{node.operator} has {span} inputs (found {count})")
+        for index in range(least):
+            if node.inputs[index] is None and index not in self.absent:
+                raise InferError(f"{node.operator} has an input {index} (found none)", broken=True)
         known = node.attributes.keys() if self.attributes is None else self.attributes | self.required
         if unknown := node.attributes.keys() - known:
             there = f"the attributes {', '.join(sorted(known))}" if known else "no attributes"
@@ -129,6 +134,17 @@ _FORMS: Mapping[str, tuple[int, int, str]] = {
 }
 """Of each operator of com.microsoft the least and the largest number of inputs, and its attributes (!: required)."""
 
+_ABSENT: Mapping[str, tuple[int, ...]] = {
+    "DynamicQuantizeLSTM": (3, 4, 5, 6, 7),
+    "EmbedLayerNormalization": (1, 4),
+    "GroupQueryAttention": (1, 2, 3, 4),
+    "MulInteger": (1,),
+    "QEmbedLayerNormalization": (1, 4, 7, 10),
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), (2, 5)),
+    **dict.fromkeys(("QLinearAveragePool", "QLinearLeakyRelu", "QLinearReduceMean", "QLinearSigmoid"), (2,)),
+    "QLinearSoftmax": (2,),
+}
+
 _RULES: Mapping[str, Callable[[Node], Sequence[Value]]] = {**FUSED, **ATTENTION, **INTEGERS, **LSTM, **WEIGHTS}
 
 
@@ -136,7 +152,7 @@ def _extension(name: str) -> Extension:
     least, most, names = _FORMS[name]
     required = frozenset(item[:-1] for item in names.split() if item.endswith("!"))
     attributes = frozenset(item for item in names.split() if not item.endswith("!"))
-    return Extension(_RULES[name], (least, most), attributes, required)
+    return Extension(_RULES[name], (least, most), attributes, required, _ABSENT.get(name, ()))
 
 
 def by_classes(kinds: Sequence[type[GraphOp]]) -> Mapping[str, Mapping[str, Extension]]:
@@ -159,7 +175,7 @@ def _own(kind: type[GraphOp]) -> Extension:
         assert isinstance(op, Operation)
         return op.results
 
-    return Extension(expand, (least, MANY if several else len(operands)), None, frozenset())
+    return Extension(expand, (least, MANY if several else len(operands)), None, frozenset(), ())
 
 
 MICROSOFT = "com.microsoft"

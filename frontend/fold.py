@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx.shape_inference import infer_shapes
+from onnx.shape_inference import InferenceError, infer_shapes
 
 from ..dialects.graph.op import SizeError
 from ..dialects.graph.views import sliced
@@ -129,7 +129,11 @@ def _result_types(
     found = list[tuple["np.dtype[Any] | None", list[int]]]()
     is_plain = node.domain in ("", "ai.onnx") and (node.op_type in RULES or node.op_type in SIZED)
     infer = infer_shapes if is_plain else TRIAL.infer  # no inference of these crashes
-    for info in infer(model, data_prop=True).graph.output:
+    try:
+        inferred = infer(model, data_prop=True).graph.output
+    except InferenceError:  # a node of a wrong form
+        return found
+    for info in inferred:
         kind = info.type.tensor_type
         known = kind.HasField("shape")
         dims = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim] if known else [-1]
@@ -219,11 +223,8 @@ def _cast(attributes: Attributes, inputs: Sequence[Array | None], opset: int) ->
 
 def _slice(attributes: Attributes, inputs: Sequence[Array | None], opset: int) -> Array | None:
     x, *rest = inputs
-    if opset < 10:
-        starts, ends, axes, steps = attributes["starts"], attributes["ends"], attributes.get("axes"), None
-    else:
-        lists = [None if value is None else value.reshape(-1).tolist() for value in rest]
-        starts, ends, axes, steps = (*lists, None, None)[:4]
+    lists = [None if value is None else value.reshape(-1).tolist() for value in rest]
+    starts, ends, axes, steps = (*lists, None, None)[:4]
     if x is None or starts is None or ends is None:
         return None
     index = [slice(None)] * x.ndim

@@ -119,6 +119,13 @@ def reshape(node: Node) -> Node:
     return _changed(node, ("shape",), [node.given(0), _ints(node.attributes["shape"])])
 
 
+def slices(node: Node) -> Node:
+    """Starts, ends and axes were attributes."""
+    starts, ends = (_ints(node.attributes[name]) for name in ("starts", "ends"))
+    axes = _ints(node.attributes.get("axes", range(starts.size)))
+    return _changed(node, ("starts", "ends", "axes"), [node.given(0), starts, ends, axes])
+
+
 def split(node: Node) -> Node:
     """The sizes could be an input."""
     sizes = node.known(1) if len(node.inputs) > 1 else None
@@ -163,6 +170,7 @@ OLDER: Mapping[str, tuple[int, Rule]] = {
     "PRelu": (7, p_relu),
     "Reshape": (5, reshape),
     "Selu": (6, defaults(alpha=1.6732, gamma=1.0507)),
+    "Slice": (10, slices),
     "Split": (2, split),
     "Tile": (6, tile),
     "Upsample": (7, upsample),

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -35,6 +34,7 @@ from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
 from .float8 import DTYPES as FLOATS8
 from .fold import RULES, constant_attribute, fold, shape_of
+from .functions import inlined
 from .hosting import MOST_RESIDUE, Hosting
 from .inputs import Input, read_inputs
 from .model_file import Array, Source, read_model, to_array
@@ -48,6 +48,7 @@ from .problems import BROKEN, ImportProblems, ModelFileError, ShapeWarning, is_n
 from .schema import check_node
 from .shapes import check_values
 from .sixteen import TAGGED, kinds_in, tagged
+from .sparse import dense
 from .structure import file_problems, in_order, sorted_inside
 from .survey import Survey
 from .trial import TRIAL, CrashError
@@ -78,7 +79,7 @@ CONVERT = "convert the model to float32, or cast the values before this node"
 
 SMALLER = "take smaller sizes"
 
-FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, VerifyException)
 """What a node of a form that nobody thought of raises."""
 
 
@@ -104,8 +105,7 @@ def import_onnx(
     """
     model, beside = read_model(source, mapped=True)
     folder = folder or beside
-    if model.functions:
-        model = inline_local_functions(model)
+    model = inlined(dense(model, folder, survey and survey.largest))
     ordered, cycles = in_order(model.graph.node)
     nodes = [sorted_inside(node) for node in ordered]
     if survey is not None:
@@ -230,6 +230,7 @@ class _Import:
                 _check_supported(proto, opset)
                 self.problems += self._unsupported_inside(proto)
             else:
+                check_node(proto, opset)
                 with self.builder.at(name):
                     outputs = self._place(node)
         except InferError as error:
@@ -352,7 +353,6 @@ class _Import:
         """The outputs of a node."""
         own = node.domain == AI_ONNX
         if node.operator in SUPPORTED:
-            check_node(node.proto, node.opset)
             check_values(node)
         node = modern(node)
         if node.operator == "If" and own:

@@ -62,7 +62,8 @@ def _operator(node: Node) -> Sequence[SSAValue]:
     if (product := product_of_packed(node)) is not None:
         return [product]
     kind = class_of(node.operator, node.opset)
-    assert kind is not None
+    if kind is None:
+        raise InferError(f"{node.operator} is computed at import, from constants (found an operand that is computed)")
     op = node.one(kind).owner
     assert isinstance(op, Operation)
     return op.results

@@ -1,4 +1,5 @@
-"""What the ONNX standard says of a node: how many inputs and outputs, and the types of its attributes."""
+"""What the ONNX standard says of a node: how many inputs and outputs, which of them there must be, and the types of its
+attributes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,9 @@ def check_node(proto: onnx.NodeProto, opset: int) -> None:
     except SchemaError:
         return
     _check_count(schema, "inputs", proto.input, schema.min_input, schema.max_input)
+    for index, (form, name) in enumerate(zip(schema.inputs, proto.input, strict=False)):
+        if not name and form.option == OpSchema.FormalParameterOption.Single:
+            raise InferError(f"{schema.name} has an input {index}, {form.name} (found none)", broken=True)
     _check_count(schema, "outputs", proto.output, schema.min_output, schema.max_output)
     for attribute in proto.attribute:
         known = schema.attributes.get(attribute.name)
@@ -82,9 +86,9 @@ def _check_scan(proto: onnx.NodeProto, takes: int) -> int:
 
 
 def _check_count(schema: OpSchema, what: str, names: Sequence[str], least: int, most: int) -> None:
-    """Names that are empty at the end count for nothing."""
+    """A name that is empty has a place; those at the end need none."""
     count = len(names)
-    while count and not names[count - 1]:
+    while count > most and not names[count - 1]:
         count -= 1
     if not least <= count <= most:
         span = f"{least}" if least == most else f"{least} or more" if most > least + 99 else f"{least} to {most}"

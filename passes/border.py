@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects.graph.constants import ConstantOp, WeightOp, constant, constant_value
+from ..dialects.graph.constants import NUMPY, ConstantOp, WeightOp, constant, constant_value
 from ..dialects.graph.elementwise import CastOp, CopyOp
 from ..dialects.graph.host import DownloadOp, host_type, is_host
 from ..dialects.graph.op import BORDER, FLOATS, GraphOp, dtype_name, element, i32, shape
@@ -78,7 +78,7 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
 
 
 def _keep_on_host(argument: SSAValue) -> None:
-    """An input that only the CPU takes does not go to the device."""
+    """An input that only the CPU takes, in the type that it has, does not go to the device."""
     casts = [use.operation for use in argument.uses if isinstance(use.operation, CastOp)]
     readers = [use.operation for value in (argument, *(c.result for c in casts)) for use in value.uses]
     downloads = [op for op in readers if isinstance(op, DownloadOp)]
@@ -86,6 +86,8 @@ def _keep_on_host(argument: SSAValue) -> None:
     if len(downloads) + len(casts) < len(readers) or any(op.result.type != kind for op in downloads) or kind is None:
         return
     if any(element(cast.result) in FLOATS for cast in casts):
+        return
+    if host_type(downloads[0].result).dtype != NUMPY[element(argument)]:  # the device converts it
         return
     value = Rewriter.replace_value_with_new_type(argument, kind)
     for op in downloads:

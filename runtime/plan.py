@@ -121,18 +121,20 @@ class Plan:
         return any(isinstance(step, Branch | Repeat) for step in self.steps)
 
     def passed(self, tensors: Sequence[Tensor]) -> dict[int, int]:
-        """Outputs that are inputs as they came, in their place and of their type: of each the input."""
+        """Outputs that are inputs as they came, in their place and of their type: of each the input. What has no bytes
+        has no place."""
         touched = self.touched
-        written = {tensors[n].offset for n in self.outputs if n in touched}
-        places = {(tensors[n].offset, tensors[n].border): n for n in self.inputs if not tensors[n].is_host}
-        alone = [n for n in self.outputs if n not in touched and tensors[n].nbytes]  # no bytes have no place
+        outputs, inputs = ([n for n in ns if tensors[n].nbytes] for ns in (self.outputs, self.inputs))
+        written = {tensors[n].offset for n in outputs if n in touched}
+        places = {(tensors[n].offset, tensors[n].border): n for n in inputs if not tensors[n].is_host}
+        alone = [n for n in outputs if n not in touched]
         keys = {n: (tensors[n].offset, tensors[n].border) for n in alone}
         return {n: places[key] for n, key in keys.items() if key in places and key[0] not in written}
 
     def unread(self, tensors: Sequence[Tensor]) -> set[int]:
         """Inputs that no step reads, nor an output of another type."""
         touched, passed = self.touched, self.passed(tensors)
-        other = {tensors[n].offset for n in self.outputs if n not in passed}
+        other = {tensors[n].offset for n in self.outputs if n not in passed and tensors[n].nbytes}
         return {n for n in self.inputs if n not in touched and tensors[n].offset not in other}
 
     @property

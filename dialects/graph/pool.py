@@ -299,7 +299,7 @@ class LpPoolOp(Pool):
         cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
     ) -> tuple[list[int], dict[str, Attribute]]:
         operands, properties = super().from_onnx(node, constants, opset)
-        return operands, properties | attributes(p=node.get("p"))
+        return operands, properties | attributes(p=_order(node))
 
     def reference(self, x: Array) -> Array:
         p = integer(self.properties, "p")
@@ -310,6 +310,14 @@ class LpPoolOp(Pool):
         x = to_channels_last(emit, powers(emit, self.x, p))
         y = slide(emit, x, self.window, self.FN, emit.inner)
         return [from_channels_last(emit, root(emit, y, p), shape(self.result))]
+
+
+def _order(node: Mapping[str, Any]) -> int:
+    """That of a norm. Raises `InferError`."""
+    p = int(node.get("p", 2))
+    if p == 0:
+        raise InferError("the order of a norm is not 0 (found 0)")
+    return p
 
 
 def powers(emit: Emit, x: SSAValue, p: int) -> SSAValue:
@@ -393,7 +401,7 @@ class GlobalLpPoolOp(GlobalPool):
     def from_onnx(
         cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
     ) -> tuple[list[int], dict[str, Attribute]]:
-        return [0], attributes(p=node.get("p", 2))
+        return [0], attributes(p=_order(node))
 
     def reference(self, x: Array) -> Array:
         p = integer(self.properties, "p")

@@ -247,7 +247,7 @@ def _activation(name: str, parameters: Sequence[Iterator[float]]) -> Activation:
     found = [next(values, default) for values, default in zip(parameters, ACTIVATIONS[name], strict=False)]
     given = tuple(float(value) for value in found if value is not None)
     if len(given) < len(found):
-        raise InferError(f"{name} has activation_alpha and activation_beta (found none)", broken=True)
+        raise InferError(f"{name} has activation_alpha and activation_beta (found none)")
     return Activation(name, given)
 
 

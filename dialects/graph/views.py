@@ -188,9 +188,6 @@ class SliceOp(ViewOp):
     def from_onnx(
         cls, node: Mapping[str, Any], constants: Sequence[Array | None], opset: int
     ) -> tuple[list[int], dict[str, Attribute]]:
-        if opset < 10:
-            given = {name: node.get(name) for name in ("starts", "ends", "axes")}
-            return [0], attributes(**given)
         names = ("starts", "ends", "axes", "steps")[: len(constants) - 1]
         values = dict(zip(names, constants[1:], strict=True))
         computed = [name for name, value in values.items() if value is None]

@@ -48,16 +48,18 @@ class Sliding:
         return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
 
     def extents(self, size: Sequence[int]) -> list[int]:
-        """Windows along each axis of an operand of `size`; raises `InferError`."""
-        found = list[int]()
-        for i, reach in enumerate(self.reach):
-            room = size[i] + self.before[i] + self.after[i] - reach
-            if room < 0:
-                raise ShapeError(
-                    f"the window fits into the padded operand (found {self.kernel[i]} taps over {size[i]})"
-                )
-            found.append(room // self.strides[i] + 1)
-        return found
+        """Windows along each axis of an operand of `size`; raises `InferError`.
+
+        ONNX's inference rounds to zero: a window that reaches out by less than a stride is one to it, not none.
+        """
+        rooms = [n + b + a - r for n, b, a, r in zip(size, self.before, self.after, self.reach, strict=True)]
+        if min(rooms) < 0:
+            i = next(i for i, room in enumerate(rooms) if room < 0)
+            raise ShapeError(
+                f"the window fits into the padded operand (found {self.kernel[i]} taps over {size[i]})",
+                broken=any(room <= -stride for room, stride in zip(rooms, self.strides, strict=True)),
+            )
+        return [room // stride + 1 for room, stride in zip(rooms, self.strides, strict=True)]
 
     def part(self, axes: slice) -> "Sliding":
         """The window over some of the axes."""

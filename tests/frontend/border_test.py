@@ -91,3 +91,51 @@ def test_integers_that_are_only_passed_on_keep_64_bits() -> None:
     computed = stepwell.compile(model_of("(int64[2] x) => (x, int64[2] y) { y = Neg(x) }"))
     with pytest.raises(InputError, match="x: integers fit 32 bits"):
         stepwell.run(computed, {"x": x})
+
+
+def test_integers_are_passed_on_beside_inputs_without_elements() -> None:
+    for kind in (np.int64, np.uint32, np.uint64):
+        name = np.dtype(kind).name
+        graph = (
+            f"({name}[3] x, {name}[0] e, {name}[0] f) => ({name}[3] y, {name}[0] z) {{ y = Identity(x) z = Neg(e) }}"
+        )
+        if kind != np.int64:
+            graph = graph.replace("Neg(e)", "Identity(e)")
+        artifact = stepwell.compile(model_of(graph), target="tiny")
+        x, none = np.array([0, 1, np.iinfo(kind).max], kind), np.zeros(0, kind)
+        found = stepwell.run(artifact, {"x": x, "e": none, "f": none})
+        assert found["y"].dtype == found["z"].dtype == kind
+        assert np.array_equal(found["y"], x)
+        assert found["z"].shape == (0,)
+
+
+READERS: dict[str, tuple[str, Array]] = {
+    "Reshape": ("{t = Cast<to=7>(s) y = Reshape(x, t)}", np.array([2, 6])),
+    "Expand": ("{t = Cast<to=7>(s) y = Expand(x, t)}", np.array([2, 3, 4])),
+    "TopK": ("{t = Cast<to=7>(s) y, v = TopK(x, t)}", np.array([2])),
+    "Compress": ("{t = Cast<to=9>(s) y = Compress<axis=0>(x, t)}", np.array([0, 1, 1])),
+    "two casts": (
+        "{t = Cast<to=7>(s) u = Cast<to=9>(s) z = Reshape(x, t) y = Compress<axis=0>(z, u)}",
+        np.array([3, 4]),
+    ),
+    "the input as well": (
+        "{t = Cast<to=7>(s) z = Reshape(x, t) r, v = TopK<axis=0>(s, k) q = Cast<to=1>(r) y = Add(z, q)}",
+        np.array([3, 4]),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["int32", "int16", "int8", "uint8", "uint32", "int64"])
+@pytest.mark.parametrize("name", READERS)
+def test_an_input_that_the_cpu_reads_as_another_type_has_its_own(name: str, kind: str) -> None:
+    if name == "the input as well" and kind in ("int16", "int8", "uint8", "uint32"):
+        pytest.skip("onnxruntime has no such TopK")
+    nodes, s = READERS[name]
+    model = model_of(f"(float[3,4] x, {kind}[{len(s)}] s) => (y) <int64[1] k = {{1}}> {nodes}")
+    feeds = {"x": np.arange(12, dtype=np.float32).reshape(3, 4), "s": s.astype(kind)}
+    artifact = stepwell.compile(model, target="tiny", precision="fp32")
+    inputs = [artifact.tensors[index] for index in artifact.plans[0].inputs]
+    assert {tensor.name: tensor.border_dtype for tensor in inputs} == {n: v.dtype for n, v in feeds.items()}
+    found, right = stepwell.run(artifact, feeds), onnxruntime_run(model, feeds)
+    assert np.array_equal(found["y"], right["y"])
+    assert found["y"].dtype == right["y"].dtype

@@ -160,3 +160,18 @@ def test_read_fills_what_lies_outside() -> None:
     assert read(x, window, (3, 3), -9).tolist() == [[-9, 0, 1], [1, 2, 3], [3, 4, -9]]
     assert read(x, (axis(0, -1, 4),), (5,)).tolist() == [4, 3, 2, 1, 0]
     assert read(np.arange(6).reshape(2, 3), (axis(1), axis(0)), (3, 2)).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_a_slice_of_one_element_may_have_any_step() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for step in (2**63 - 1, -(2**63) + 1, 2**40):
+        properties = f"{{starts = [0, 3], sizes = [3, 1], steps = [1, {step}]}}"
+        module = parse(
+            "func.func @main(%0: tensor<3x4xf32>) -> tensor<3x1xf32> {\n"
+            f"%1 = graph.slice %0 {properties} : (tensor<3x4xf32>) -> tensor<3x1xf32>\n"
+            "func.return %1 : tensor<3x1xf32>\n}"
+        )
+        (found,) = evaluate(module, [x])
+        assert np.array_equal(found, x[:, 3:])
+        (expected,) = reference(module, [x])
+        assert np.array_equal(expected, x[:, 3:])
