@@ -7,10 +7,9 @@ import numpy as np
 from onnx import TensorProto
 from xdsl.ir import Attribute, SSAValue
 
-from ..dialects.graph.activations import RoundOp
 from ..dialects.graph.arithmetic import AddOp, DivOp, MulOp
 from ..dialects.graph.constants import NUMPY
-from ..dialects.graph.elementwise import CastOp, ClipOp
+from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.op import DtypeError, InferError, ShapeError, element, f32, i16, i32, shape, u16
 from ..dialects.graph.quantize import BYTES, DequantizeOp, DynamicScaleOp, QuantizeOp, RequantizeOp
 from ..dialects.graph.views import ReshapeOp, SliceOp, normal_axis
@@ -36,18 +35,12 @@ def quantize_linear(node: Node) -> Sequence[Value]:
     zero = _parameter(node, 2)
     sixteen = node.kinds[2] if len(node.kinds) > 2 else NUMPY[kind] if kind in (i16, u16) else None
     if sixteen is not None and (zero is None or element(zero) == i32):
-        return [_sixteen(node, node.emit(DivOp, x, scale, element=f32), zero, np.iinfo(sixteen))]
-    if zero is None and kind not in BYTES:
-        found = _type_name(node.attributes["output_dtype"])
-        raise DtypeError(f"results are integers of 8 or 16 bits (found output_dtype = {found})")
+        held = np.iinfo(sixteen)
+        return [node.emit(QuantizeOp, x, scale, zero, element=i32, limits=[int(held.min), int(held.max)])]
+    if kind not in BYTES if zero is None else element(zero) not in BYTES:
+        found = _type_name(node.attributes["output_dtype"]) if zero is None else zero.type
+        raise DtypeError(f"results are integers of 8 or 16 bits (found {found})")
     return [node.emit(QuantizeOp, x, scale, zero, element=None if zero is not None else kind)]
-
-
-def _sixteen(node: Node, x: SSAValue, zero: SSAValue | None, limits: "np.iinfo[Any]") -> SSAValue:
-    """round(x) + zero within the limits; f32 holds every sum of two such numbers."""
-    y = node.emit(RoundOp, x)
-    y = y if zero is None else node.emit(AddOp, y, node.emit(CastOp, zero, element=f32))
-    return node.emit(CastOp, node.emit(ClipOp, y, lo=float(limits.min), hi=float(limits.max)), element=i32)
 
 
 def dequantize_linear(node: Node) -> Sequence[Value]:
