@@ -17,7 +17,7 @@ from ..dialects.graph.arithmetic import AddOp, MulOp
 from ..dialects.graph.constants import ELEMENTS, NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
 from ..dialects.graph.flow import IfOp, LoopOp, declared_types
-from ..dialects.graph.gather import IndexedOp
+from ..dialects.graph.gather import GatherOp, IndexedOp
 from ..dialects.graph.host import DownloadOp, UploadOp, host_type
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
 from ..dialects.graph.properties import flag, number
@@ -390,9 +390,9 @@ def _gates(op: Operation) -> set[Operation]:
     found, front = set[Operation](), [op.operands[0].owner]
     while front:
         this = front.pop()
-        if isinstance(this, CastOp | AddOp | MulOp) and this.location == op.location:
+        if isinstance(this, CastOp | AddOp | MulOp | ViewOp | GatherOp) and this.location == op.location:
             found.add(this)
-            front += [operand.owner for operand in this.operands]
+            front += [operand.owner for operand in this.operands if element(operand) in (f32, i32)]
     return found
 
 
