@@ -14,7 +14,7 @@ from ..dialects.graph.op import BORDER, element, i32
 from ..runtime.border import too_wide
 from ..runtime.problem import Kind, Problem
 from .builder import GraphBuilder
-from .float8 import DTYPES as FLOATS8
+from .float8 import INNER
 from .hosting import Hosting, element_types
 from .inputs import ELEMENTS
 from .node import Value
@@ -40,7 +40,7 @@ class Outputs:
 
     def add(self, info: onnx.ValueInfoProto, value: Value) -> Problem | None:
         """A result, unless it is of a type that none is of; integers of the border get theirs here."""
-        if isinstance(value, SSAValue) and self._tags.get(value) in FLOATS8:
+        if isinstance(value, SSAValue) and self._tags.get(value) in INNER:
             return _of_no_type(info.name, self._tags[value])
         with self._builder.at(info.name):
             held = self._held(info.name, value)

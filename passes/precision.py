@@ -44,7 +44,7 @@ RECURRENT = frozenset({"graph.lstm", "graph.gru", "graph.rnn"})
 """Their first three operands and their first result have the low type; biases and states are f32."""
 TABLES = frozenset({"graph.resample"})
 """They move elements like views, of their first operand."""
-EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize"})
+EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize", "graph.round_float"})
 """Their second operand, places or a scale, is f32, also by way of views."""
 MOST_STEPS = 255
 """Between a byte and its zero point."""
@@ -55,7 +55,7 @@ BOUNDED = CONTRACTIONS | {
     *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
     *("graph.asin", "graph.acos", "graph.atan", "graph.asinh", "graph.acosh", "graph.softsign"),
     *("graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm", "graph.rms_norm"),
-    *("graph.mean_variance_norm", "graph.lp_norm"),
+    *("graph.mean_variance_norm", "graph.lp_norm", "graph.round_float"),
 }
 """Safe ops: their results fit the low type whatever comes in."""
 WIDENING = frozenset(
@@ -199,7 +199,7 @@ class _Typing:
 
     def _type(self, op: GraphOp) -> None:
         floats = [result for result in op.results if element(result) in FLOATS]
-        if op.name in EXACT:
+        if op.name in EXACT and len(op.operands) > 1:
             op.operands[1] = self._as(_before_cast(op.operands[1]), f32, op)
         if op.name == "graph.quantize" and element(op.results[0]) not in BYTES:
             op.operands[0] = _before_cast(op.operands[0], FLOATS)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -11,6 +12,8 @@ from onnx import helper, numpy_helper
 
 import stepwell
 from stepwell.driver.agreement import onnxruntime_run
+from stepwell.frontend.float8 import CODES as FLOATS8
+from stepwell.runtime.problem import UserError
 
 pytestmark = pytest.mark.xdist_group("device")
 Array = NDArray[Any]
@@ -19,7 +22,7 @@ POINTS = {np.int16: (0, -7, 30000), np.uint16: (0, 7, 32768)}
 BOTH = [(kind, zero) for kind, zeros in POINTS.items() for zero in zeros]
 
 
-def model(nodes: Sequence[onnx.NodeProto], given: Mapping[str, Array], known: Mapping[str, Array]) -> onnx.ModelProto:
+def model(nodes: Sequence[onnx.NodeProto], given: Mapping[str, Any], known: Mapping[str, Any]) -> onnx.ModelProto:
     """Its outputs are y and, if a node makes it, q."""
     infos = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -33,7 +36,7 @@ def model(nodes: Sequence[onnx.NodeProto], given: Mapping[str, Array], known: Ma
 
 
 def agree(
-    nodes: Sequence[onnx.NodeProto], given: Mapping[str, Array], known: Mapping[str, Any], policy: str, error: float = 0
+    nodes: Sequence[onnx.NodeProto], given: Mapping[str, Any], known: Mapping[str, Any], policy: str, error: float = 0
 ) -> None:
     """All results are onnxruntime's, on the device alone; `error` is relative to the largest of y."""
     made = model(nodes, given, known)
@@ -141,3 +144,60 @@ def test_the_float_of_an_integer_is_exact(policy: str) -> None:
     ]
     x = np.array([256, 257, 258, 4097, 70001], np.int32)
     agree(nodes, {"x": x}, {"s": np.float32(257)}, policy)
+
+
+FEW = {"UINT4": ml_dtypes.uint4, "INT4": ml_dtypes.int4}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("kind", FEW.values(), ids=FEW)
+def test_integers_of_4_bits_pass_between_nodes(kind: Any, policy: str) -> None:
+    """Rounded, clamped, moved, and made floats again; with a scale for all, for an axis and for blocks."""
+    x = (np.rint(np.random.default_rng(5).uniform(-80, 80, (3, 8, 5))) / 4).astype(np.float32)  # which no policy rounds
+    moves = [
+        helper.make_node("Transpose", ["q4"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Identity", ["t"], ["i"]),
+        helper.make_node("Transpose", ["i"], ["b"], perm=[0, 2, 1]),
+    ]
+    forms: dict[tuple[int, ...], dict[str, Any]] = {(): {}, (8,): {"axis": 1}, (3, 2, 5): {"axis": 1, "block_size": 4}}
+    for size, attributes in forms.items():
+        quantise = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q4"], **attributes)
+        nodes = [quantise, *moves, helper.make_node("DequantizeLinear", ["b", "s", "z"], ["y"], **attributes)]
+        scale = np.full(size, 1.5, np.float32) * np.random.default_rng(6).uniform(0.5, 1.5, size).astype(np.float32)
+        known = {"s": scale, "z": np.full(size, 2).astype(kind)}
+        agree(nodes, {"x": x}, known, policy, 0 if policy == "fp32" else 4e-3)
+
+
+@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.parametrize("source", [np.float32, np.int32, np.int8, np.uint8, np.int64])
+def test_a_cast_to_4_bits_keeps_the_low_ones(source: Any, kind: str) -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["q4"], to=getattr(onnx.TensorProto, kind)),
+        helper.make_node("Cast", ["q4"], ["byte"], to=onnx.TensorProto.INT8),
+        helper.make_node("Add", ["byte", "s"], ["q"]),
+        helper.make_node("Cast", ["q4"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    x = np.array([-9, -8, -1, 0, 7, 8, 15, 16, 17, 100]).astype(source)
+    agree(nodes, {"x": x}, {"s": np.int8(100)}, "fp32")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("code", FLOATS8.values(), ids=[dtype.name for dtype in FLOATS8])
+def test_floats_of_8_bits_pass_between_nodes(code: int, policy: str) -> None:
+    x = np.rint(np.random.default_rng(5).uniform(-128, 128, (3, 8, 5))).astype(np.float32)
+    zero = helper.make_tensor("z", code, [], [0])
+    made = model(both(), {"x": x}, {"s": np.float32(0.125)})
+    made.graph.initializer.append(zero)
+    del made.graph.output[0]
+    (expected,) = onnxruntime_run(made, {"x": x}).values()
+    artifact = stepwell.compile(made, target="tiny", precision=policy)
+    assert not artifact.host
+    np.testing.assert_array_equal(stepwell.run(artifact, {"x": x})["y"], expected)
+
+
+def test_the_zero_point_of_floats_is_zero() -> None:
+    made = model([*both()[:1], helper.make_node("Cast", ["q"], ["y"], to=1)], {"x": spread(9)}, {"s": np.float32(1)})
+    made.graph.initializer.append(helper.make_tensor("z", onnx.TensorProto.FLOAT8E5M2, [], [1]))
+    del made.graph.output[0]
+    with pytest.raises(UserError, match="the zero point of floats is a known 0"):
+        stepwell.compile(made, target="tiny", host=False)
