@@ -1,6 +1,7 @@
 """ONNX's elementwise operators that are no op of the dialect but a few of them, or that come in several forms."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -25,9 +26,10 @@ from ..dialects.graph.arithmetic import (
 from ..dialects.graph.composites import GeluTanhOp, SwishOp
 from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
-from ..dialects.graph.elementwise import CastOp, ClipOp, CopyOp, WhereOp
+from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
 from ..dialects.graph.op import BORDER, FLOATS, DtypeError, GraphOp, InferError, element, f32, i32, u8, u32, u64
-from .float8 import CODES, FORMATS, rounded
+from .float8 import DTYPES as FLOATS8
+from .float8 import INNER, inner_type, low_bits, rounded
 from .inputs import ELEMENTS
 from .node import Node, Value
 
@@ -39,29 +41,31 @@ Expansion = Callable[[Node], Sequence[Value]]
 # conversions ----------------------------------------------------------------------------------------------------------
 def cast(node: Node) -> Sequence[Value]:
     """A change of element type; those of the border are i32 inside a graph."""
-    if node.attributes["to"] in FORMATS:
-        return [rounded(node, node.operand(0), node.attributes["to"])]
+    if (kind := inner_type(node.attributes["to"])) is not None:
+        return [_inner(node, kind)]
     target = ELEMENTS.get(node.attributes["to"])
     if target is None:
         found = onnx.TensorProto.DataType.Name(node.attributes["to"])
         raise DtypeError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {found})")
-    return [_told_apart(node, converted(node, node.operand(0), i32 if target in BORDER else target))]
+    return [converted(node, node.operand(0), i32 if target in BORDER else target)]
 
 
-def _told_apart(node: Node, value: SSAValue) -> SSAValue:
-    """The float of 8 bits that is cast to f32 as another value, since the one before is known as what it was."""
-    same = node.kinds and node.kinds[0] in CODES and value is node.inputs[0]
-    return node.emit(CopyOp, value) if same else value
+def _inner(node: Node, kind: "np.dtype[Any]") -> SSAValue:
+    """The first input as a float of 8 bits, or as an integer of fewer."""
+    x = node.operand(0)
+    if kind not in FLOATS8:
+        return low_bits(node, x, kind)
+    return rounded(node, x if element(x) in FLOATS else node.emit(CastOp, x, element=f32), kind)
 
 
 def cast_like(node: Node) -> Sequence[Value]:
     """To the element type of the second input."""
     like = node.given(1)
     kind = node.kinds[1] if len(node.kinds) > 1 else None
-    if kind is not None and kind in CODES:
-        return [rounded(node, node.operand(0), CODES[kind])]
+    if kind is not None and kind in INNER:
+        return [_inner(node, kind)]
     if isinstance(like, SSAValue):
-        return [_told_apart(node, converted(node, node.operand(0), element(like)))]
+        return [converted(node, node.operand(0), element(like))]
     target = CONSTANTS.get(like.dtype)
     if target is None:
         raise DtypeError(f"values hold f32, f16, bf16, integers or truth values (found a cast to {like.dtype})")

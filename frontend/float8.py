@@ -1,10 +1,11 @@
-"""Floats of 8 bits: inside a graph they are f32, rounded where a value becomes one of them.
+"""Floats of 8 bits and integers of fewer: inside a graph they are f32, and bytes in the range of their type.
 
-They stand between nodes, as in a model that was quantised to them; the border of the device has no such type.
+They stand between nodes, as in a model that was quantised to them; the border of the device, and that of a part for the
+CPU, has no such types.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,73 +13,56 @@ import onnx
 from onnx import TensorProto
 from xdsl.ir import SSAValue
 
-from ..dialects.graph.activations import AbsOp, RoundOp
-from ..dialects.graph.arithmetic import DivOp, EqOp, GtOp, LtOp, MaxOp, MulOp, SubOp
-from ..dialects.graph.elementwise import CastOp, ClipOp, WhereOp
-from ..dialects.graph.op import element, f32
+from ..dialects.graph.arithmetic import AddOp, AndOp, SubOp
+from ..dialects.graph.constants import ELEMENTS
+from ..dialects.graph.elementwise import CastOp
+from ..dialects.graph.float8 import FORMATS, RoundFloatOp
+from ..dialects.graph.op import element, i32
 from .node import Node
 
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """`bits` of the significand that are stored, the exponent of the smallest normal number, the largest number."""
-
-    bits: int
-    least: int
-    most: float
-    infinite: bool = False
-    """It has infinities."""
-    signed_zero: bool = True
-
-
-FORMATS: Mapping[int, Format] = {
-    TensorProto.FLOAT8E4M3FN: Format(3, -6, 448.0),
-    TensorProto.FLOAT8E4M3FNUZ: Format(3, -7, 240.0, signed_zero=False),
-    TensorProto.FLOAT8E5M2: Format(2, -14, 57344.0, infinite=True),
-    TensorProto.FLOAT8E5M2FNUZ: Format(2, -15, 57344.0, signed_zero=False),
+_CODES = TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ
+CODES: Mapping["np.dtype[Any]", int] = {np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)): code for code in _CODES}
+"""ONNX's number of each float of 8 bits."""
+DTYPES = tuple(CODES)
+FEW_BITS: Mapping["np.dtype[Any]", type[np.integer[Any]]] = {
+    **dict.fromkeys((np.dtype(ml_dtypes.int4), np.dtype(ml_dtypes.int2)), np.int8),
+    **dict.fromkeys((np.dtype(ml_dtypes.uint4), np.dtype(ml_dtypes.uint2)), np.uint8),
 }
-DTYPES = tuple(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)) for code in FORMATS)
-CODES = dict(zip(DTYPES, FORMATS, strict=True))
-SPLIT = 2.0**23 + 1
-"""Veltkamp's factor that leaves one bit of 24."""
-BEYOND = 1.125
-"""Times the largest number is rounded to a larger one, and f16 holds it."""
+"""Integers that have no place of their own in memory, and the bytes that hold them."""
+INNER = (*DTYPES, *FEW_BITS)
+"""Types of values that only pass between nodes of the device."""
 
-assert all(ml_dtypes.finfo(dtype).max == FORMATS[code].most for dtype, code in CODES.items())
+assert [dtype.name for dtype in DTYPES] == list(FORMATS)
+assert all(ml_dtypes.finfo(dtype).max == FORMATS[dtype.name].most for dtype in DTYPES)
 
 
-def rounded(node: Node, x: SSAValue, code: int) -> SSAValue:
-    """The values of x in a format, as f32: to nearest even, beyond its range by the attribute `saturate`."""
-    kind = FORMATS[code]
-    if element(x) != f32:
-        x = node.emit(CastOp, x, element=f32)
-    near = node.emit(ClipOp, x, lo=-BEYOND * kind.most, hi=BEYOND * kind.most)
-    step = _step(node, node.emit(AbsOp, near), kind)
-    value = node.emit(MulOp, node.emit(RoundOp, node.emit(DivOp, near, step)), step)
-    value = _limited(node, value, kind, bool(node.attributes.get("saturate", 1)))
-    if kind.signed_zero:
-        return value
-    zero = _number(node, 0.0)
-    return node.emit(WhereOp, node.emit(EqOp, value, zero), zero, value)
+def inner_type(code: int) -> "np.dtype[Any] | None":
+    """Of one of ONNX's numbers, if it is one of `INNER`."""
+    if code not in TensorProto.DataType.values():
+        return None
+    found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
+    return found if found in INNER else None
 
 
-def _step(node: Node, size: SSAValue, kind: Format) -> SSAValue:
-    """The distance of neighbours in the format around numbers of a size."""
-    scaled = node.emit(MulOp, size, _number(node, SPLIT))
-    power = node.emit(SubOp, scaled, node.emit(SubOp, scaled, size))  # of two, at most one above
-    above = node.emit(GtOp, power, size)
-    power = node.emit(WhereOp, above, node.emit(MulOp, power, _number(node, 0.5)), power)
-    power = node.emit(MaxOp, power, _number(node, 2.0**kind.least))
-    return node.emit(MulOp, power, _number(node, 2.0**-kind.bits))
+def rounded(node: Node, x: SSAValue, kind: "np.dtype[Any]", scale: SSAValue | None = None) -> SSAValue:
+    """x, or x ÷ scale, as values of a float of 8 bits: to nearest even, beyond by the attribute `saturate`."""
+    saturate = bool(node.attributes.get("saturate", 1)) or None
+    return node.emit(RoundFloatOp, x, scale, format=kind.name, saturate=saturate)
 
 
-def _limited(node: Node, value: SSAValue, kind: Format, saturate: bool) -> SSAValue:
-    if saturate:
-        return node.emit(ClipOp, value, lo=-kind.most, hi=kind.most)
-    high, low = (np.inf, -np.inf) if kind.infinite else (np.nan, np.nan)
-    value = node.emit(WhereOp, node.emit(GtOp, value, _number(node, kind.most)), _number(node, high), value)
-    return node.emit(WhereOp, node.emit(LtOp, value, _number(node, -kind.most)), _number(node, low), value)
+def limits(kind: "np.dtype[Any]") -> tuple[int, int]:
+    """The least and the largest integer of a type of few bits."""
+    held = ml_dtypes.iinfo(kind)
+    return int(held.min), int(held.max)
 
 
-def _number(node: Node, value: float) -> SSAValue:
-    return node.builder.constant(np.array(value, np.float32))
+def low_bits(node: Node, x: SSAValue, kind: "np.dtype[Any]") -> SSAValue:
+    """x as an integer of few bits, modulo 2ⁿ."""
+    least, most = limits(kind)
+    x = x if element(x) == i32 else node.emit(CastOp, x, element=i32)
+    mask, offset = (node.builder.constant(np.array(value, np.int32)) for value in (most - least, -least))
+    shifted = x if not least else node.emit(AddOp, x, offset)
+    kept = node.emit(AndOp, shifted, mask)
+    return node.emit(
+        CastOp, kept if not least else node.emit(SubOp, kept, offset), element=ELEMENTS[np.dtype(FEW_BITS[kind])]
+    )

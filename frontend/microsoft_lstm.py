@@ -12,17 +12,19 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, SSAValue
 
-from ..dialects.graph.arithmetic import AddOp, MulOp
-from ..dialects.graph.elementwise import CastOp
-from ..dialects.graph.op import f32, shape
+from ..dialects.graph.arithmetic import AddOp, LtOp, MulOp
+from ..dialects.graph.elementwise import CastOp, WhereOp
+from ..dialects.graph.op import f32, i1, shape
 from ..dialects.graph.properties import attributes, flag, number, text
 from ..dialects.graph.quantize import DequantizeOp, DynamicScaleOp, QuantizeOp
 from ..dialects.graph.recurrence import RecurrenceOp
 from ..dialects.graph.recurrent import DIRECTIONS, LstmOp
+from ..dialects.graph.reduce import ReduceMaxOp
 from ..dialects.graph.views import ConcatOp, ExpandOp, ReshapeOp, SliceOp, TransposeOp
 from ..dialects.standin import in_order
 from .integer_products import matmul_bytes
 from .node import Node, Value, size_of
+from .operators import apply
 from .quantization import wide
 
 GATES, ORDER = 4, (0, 2, 1, 3)
@@ -42,7 +44,7 @@ def dynamic_quantize_lstm(node: Node) -> Sequence[Value]:
     each = len(functions) // directions
     alike = functions.data[:each] == functions.data[-each:]
     x = node.operand(X)
-    scale, zero = node.builder.insert(DynamicScaleOp.build_op([x])).results
+    scale, zero = node.builder.insert(DynamicScaleOp.build_op([_steps(node, x)])).results
     q = node.emit(QuantizeOp, x, scale, zero)
     groups = [range(directions)] if alike else [range(d, d + 1) for d in range(directions)]
     parts = [
@@ -52,6 +54,21 @@ def dynamic_quantize_lstm(node: Node) -> Sequence[Value]:
     if alike:
         return parts[0]
     return [node.emit(ConcatOp, *values, axis=0 if i else 1) for i, values in enumerate(zip(*parts, strict=True))]
+
+
+def _steps(node: Node, x: SSAValue) -> SSAValue:
+    """x [T, B, I] where one of the sequences goes on, beyond that 0, which every range includes, or nothing."""
+    lengths, (time, batch, size) = node.optional(LENGTHS), shape(x)
+    if lengths is None:
+        return x
+    if isinstance(lengths, np.ndarray):
+        longest = max(int(lengths.max()), 1)
+        if longest >= time:
+            return x
+        return node.emit(SliceOp, x, starts=[0] * 3, sizes=[longest, batch, size], steps=[1] * 3)
+    steps = node.materialize(np.arange(time, dtype=np.int32).reshape(time, 1, 1))
+    inside = node.emit(LtOp, steps, node.emit(ReduceMaxOp, lengths, axes=[0]), element=i1)
+    return node.emit(WhereOp, inside, x, node.materialize(np.zeros((), np.float32)))
 
 
 class _Part:
@@ -73,8 +90,10 @@ class _Part:
         lengths = node.optional(LENGTHS)
         if isinstance(lengths, np.ndarray) and bool(np.all(lengths == shape(x[0])[0])):
             lengths = None
+        reverse = DIRECTIONS[text(given, "direction")][self.group.start : self.group.stop]
+        turned = [] if lengths is None else reverse
         operands = [
-            self._gates(x),
+            self._turned(self._gates(x), 2, lengths, turned),
             node.materialize(self._weight()),
             *known.values(),
             inside[0] if len(inside) == 1 else node.emit(ConcatOp, *inside, axis=1),
@@ -83,14 +102,31 @@ class _Part:
         properties = attributes(
             cell="lstm",
             activations=ArrayAttr(functions),
-            reverse=DIRECTIONS[text(given, "direction")][self.group.start : self.group.stop],
+            reverse=reverse if lengths is None else [0] * len(reverse),
             initial=list(known),
             clip=number(given, "clip") or None,
             coupled=flag(given, "input_forget") or None,
             peephole=True if len(inside) > 1 else None,
             rounded=True,
         )
-        return node.builder.insert(RecurrenceOp.build_op(operands, properties)).results
+        y, *last = node.builder.insert(RecurrenceOp.build_op(operands, properties)).results
+        return [self._turned(y, 1, lengths, turned), *last]
+
+    def _turned(self, value: SSAValue, axis: int, lengths: Value | None, reverse: Sequence[int]) -> SSAValue:
+        """[T, …] with the time of each sequence reversed where a direction, a part of an axis, runs backwards: so all
+        sequences begin at one step, and those that have ended make no range wider."""
+        if lengths is None or not any(reverse):
+            return value
+        each, parts = shape(value)[axis] // len(reverse), list[SSAValue]()
+        for d, backwards in enumerate(reverse):
+            part = self.node.materialize(self._cut(value, axis, d * each, each))
+            if backwards:
+                size = shape(part)
+                rows = self._reshaped(part, (size[0], size[-2], size[-1]))
+                rows = apply(self.node, "ReverseSequence", rows, lengths, batch_axis=1, time_axis=0)
+                part = self.node.materialize(self._reshaped(rows, size))
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else self.node.emit(ConcatOp, *parts, axis=axis)
 
     def _gates(self, x: tuple[SSAValue, SSAValue, SSAValue]) -> SSAValue:
         """x·W + b in f32, [T, B, D·4·H]."""

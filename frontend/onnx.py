@@ -32,7 +32,7 @@ from .bound import bind
 from .builder import GraphBuilder
 from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
-from .float8 import DTYPES as FLOATS8
+from .float8 import INNER
 from .fold import RULES, constant_attribute, fold, shape_of
 from .functions import inlined
 from .hosting import MOST_RESIDUE, Hosting
@@ -250,8 +250,8 @@ class _Import:
         if node.operator == "If" and any(map(is_no_network, inner)):  # nor is it one on the CPU
             self.problems += inner
             return outputs or [None] * len(node.proto.output)
-        if failure is not None and any(kind in FLOATS8 for kind in node.kinds):
-            raise failure  # on the CPU they are no f32
+        if failure is not None and any(kind in INNER for kind in node.kinds):
+            raise failure  # on the CPU they are what they are in the model
         reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
         names = (*filter(None, node.proto.input), *captured(node.proto))
         try:

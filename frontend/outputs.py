@@ -15,7 +15,7 @@ from ..runtime.border import too_wide
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
 from .builder import GraphBuilder
-from .float8 import DTYPES as FLOATS8
+from .float8 import INNER
 from .hosting import Hosting, element_types
 from .inputs import ELEMENTS
 from .node import Value
@@ -41,7 +41,7 @@ class Outputs:
 
     def add(self, info: onnx.ValueInfoProto, value: Value) -> Problem | None:
         """A result, unless it is of a type that none is of; integers of the border get theirs here."""
-        if isinstance(value, SSAValue) and self._tags.get(value) in FLOATS8:
+        if isinstance(value, SSAValue) and self._tags.get(value) in INNER:
             return _of_no_type(info.name, self._tags[value])
         with self._builder.at(info.name):
             try:

@@ -1,67 +1,78 @@
 """QuantizeLinear and its kin: parameters of one tensor, of an axis or of blocks become operands that broadcast."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 from xdsl.ir import Attribute, SSAValue
 
-from ..dialects.graph.activations import RoundOp
 from ..dialects.graph.arithmetic import AddOp, DivOp, MulOp
+from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.constants import NUMPY
-from ..dialects.graph.elementwise import CastOp, ClipOp
-from ..dialects.graph.op import DtypeError, InferError, ShapeError, element, f32, i16, i32, shape, u16
-from ..dialects.graph.quantize import BYTES, DequantizeOp, DynamicScaleOp, QuantizeOp, RequantizeOp
+from ..dialects.graph.elementwise import CastOp
+from ..dialects.graph.op import DtypeError, InferError, ShapeError, element, f32, i32, shape
+from ..dialects.graph.quantize import DequantizeOp, DynamicScaleOp, QuantizeOp, RequantizeOp
 from ..dialects.graph.views import ReshapeOp, SliceOp, normal_axis
+from .float8 import DTYPES as FLOATS8
+from .float8 import FEW_BITS, INNER, inner_type, limits, rounded
 from .inputs import ELEMENTS
 from .integer_products import conv_bytes, matmul_bytes
 from .movement import repeat
 from .node import Node, Value
 
-FEW_BITS: Mapping[str, type[np.integer[Any]]] = {
-    **dict.fromkeys(("int4", "int2"), np.int8),
-    **dict.fromkeys(("uint4", "uint2"), np.uint8),
-}
-"""Integers that have no place of their own in memory, and the bytes that hold them."""
+SIXTEEN = (np.dtype(np.int16), np.dtype(np.uint16))
+QUANTISED = (*INNER, *SIXTEEN, np.dtype(np.int8), np.dtype(np.uint8))
+"""What a QuantizeLinear gives."""
 
 
 def quantize_linear(node: Node) -> Sequence[Value]:
-    """Integers of the zero point's type, or of `output_dtype`: bytes, or 16 bits, which are i32 inside a graph."""
+    """Values of the zero point's type, or of `output_dtype`: bytes, integers of 16 bits, which are i32 inside a graph,
+    or of fewer than 8, which are bytes, or floats of 8 bits."""
     x, scale = node.operand(0), _parameter(node, 1)
     assert scale is not None
     if node.attributes.get("precision", 0) not in (0, TensorProto.FLOAT):
         raise InferError(f"the quotient is taken in f32 (found precision = {_type_name(node.attributes['precision'])})")
-    kind = ELEMENTS.get(node.attributes.get("output_dtype", 0) or TensorProto.UINT8)
-    zero = _parameter(node, 2)
-    sixteen = node.kinds[2] if len(node.kinds) > 2 else NUMPY[kind] if kind in (i16, u16) else None
-    if sixteen is not None and (zero is None or element(zero) == i32):
-        return [_sixteen(node, node.emit(DivOp, x, scale, element=f32), zero, np.iinfo(sixteen))]
-    if zero is None and kind not in BYTES:
-        found = _type_name(node.attributes["output_dtype"])
-        raise DtypeError(f"results are integers of 8 or 16 bits (found output_dtype = {found})")
-    return [node.emit(QuantizeOp, x, scale, zero, element=None if zero is not None else kind)]
+    kind, zero = _quantised_type(node), _parameter(node.with_inputs([_bytes(value) for value in node.inputs]), 2)
+    if kind in FLOATS8:
+        return [rounded(node, x, kind, scale)]
+    held = np.iinfo(kind) if kind not in FEW_BITS else None
+    least, most = limits(kind) if held is None else (int(held.min), int(held.max))
+    target = i32 if kind in SIXTEEN else CONSTANTS[np.dtype(FEW_BITS.get(kind, kind))]
+    bounds = None if target != i32 and held is not None else [least, most]
+    return [node.emit(QuantizeOp, x, scale, zero, element=target, limits=bounds)]
 
 
-def _sixteen(node: Node, x: SSAValue, zero: SSAValue | None, limits: "np.iinfo[Any]") -> SSAValue:
-    """round(x) + zero within the limits; f32 holds every sum of two such numbers."""
-    y = node.emit(RoundOp, x)
-    y = y if zero is None else node.emit(AddOp, y, node.emit(CastOp, zero, element=f32))
-    return node.emit(CastOp, node.emit(ClipOp, y, lo=float(limits.min), hi=float(limits.max)), element=i32)
+def _quantised_type(node: Node) -> "np.dtype[Any]":
+    """The type of the model that a QuantizeLinear gives. Raises `InferError`."""
+    zero, code = node.optional(2), node.attributes.get("output_dtype", 0) or TensorProto.UINT8
+    if zero is None:
+        kind = inner_type(code) or NUMPY[ELEMENTS.get(code, f32)]
+    else:
+        kind = node.kinds[2] if len(node.kinds) > 2 else None
+        kind = kind or (zero.dtype if isinstance(zero, np.ndarray) else NUMPY[element(zero)])
+    if kind not in QUANTISED:
+        found = _type_name(code) if zero is None else kind
+        raise DtypeError(f"results are integers of at most 16 bits, or floats of 8 (found {found})")
+    if kind in FLOATS8 and zero is not None and (isinstance(zero, SSAValue) or zero.astype(np.float32).any()):
+        raise DtypeError("the zero point of floats is a known 0 (found another)")
+    return kind
 
 
 def dequantize_linear(node: Node) -> Sequence[Value]:
     """Floats of the scale's type, or of `output_dtype`. Constants of fewer bits than a byte are bytes."""
     node = node.with_inputs([_bytes(value) for value in node.inputs])
-    scale, wanted = _parameter(node, 1), node.attributes.get("output_dtype", 0)
+    scale, wanted = _parameter(node, 1), ELEMENTS.get(node.attributes.get("output_dtype", 0))
     assert scale is not None
-    return [node.emit(DequantizeOp, node.operand(0), scale, _parameter(node, 2), element=ELEMENTS.get(wanted))]
+    if node.kinds and node.kinds[0] in FLOATS8:
+        return [node.emit(MulOp, node.operand(0), scale, element=wanted or element(scale))]
+    return [node.emit(DequantizeOp, node.operand(0), scale, _parameter(node, 2), element=wanted)]
 
 
 def _bytes(value: Value | None) -> Value | None:
-    if not isinstance(value, np.ndarray) or value.dtype.name not in FEW_BITS:
+    if not isinstance(value, np.ndarray) or value.dtype not in INNER:
         return value
-    return value.astype(FEW_BITS[value.dtype.name])
+    return value.astype(FEW_BITS.get(value.dtype, np.float32))
 
 
 def dynamic_quantize_linear(node: Node) -> Sequence[Value]:

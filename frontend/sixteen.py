@@ -13,13 +13,14 @@ from onnx.defs import SchemaError, get_schema
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, AndOp, SubOp
+from ..dialects.graph.elementwise import CopyOp
 from ..dialects.graph.op import element, i32
-from .float8 import DTYPES as FLOATS8
+from .float8 import INNER
 from .node import AI_ONNX, Node, Value
 
 DTYPES = (np.dtype(np.int16), np.dtype(np.uint16))
-TAGGED = (*DTYPES, np.dtype(np.uint32), np.dtype(np.uint64), *FLOATS8)
-"""Types that are i32 inside a graph, or f32, and known to the rules of operators."""
+TAGGED = (*DTYPES, np.dtype(np.uint32), np.dtype(np.uint64), *INNER)
+"""Types that are i32 inside a graph, or f32, or bytes, and known to the rules of operators."""
 MASK, HALF = 0xFFFF, 0x8000
 WITHIN = {
     *("Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "ExpandDims", "Tile", "Concat"),
@@ -28,6 +29,9 @@ WITHIN = {
     *("If", "Loop", "Scan", "QuantizeLinear"),
 }
 """Operators whose results are in the range of their operands."""
+
+CASTS = ("Cast", "CastLike", "BitCast")
+"""Their result, where it is the operand as it is, has another type in the model."""
 
 Tags = Mapping[SSAValue, np.dtype[Any]]
 
@@ -41,7 +45,7 @@ def kinds_in(values: Sequence[Value | None], tags: Tags) -> list[np.dtype[Any] |
 def kinds_of(node: Node, tags: Tags) -> list[np.dtype[Any] | None]:
     """Of each output of a node its type, if that is `TAGGED`."""
     given = kinds_in(node.inputs, tags)
-    wanted = node.attributes.get("to") if node.operator in ("Cast", "BitCast") else node.attributes.get("output_dtype")
+    wanted = node.attributes.get("to") if node.operator in CASTS else node.attributes.get("output_dtype")
     if isinstance(wanted, int) and wanted:
         kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wanted))
         return [kind if kind in TAGGED else None]
@@ -74,8 +78,10 @@ def within(node: Node, value: Value | None, kind: np.dtype[Any]) -> Value | None
 
 def tagged(node: Node, results: Sequence[Value | None], tags: dict[SSAValue, np.dtype[Any]]) -> Sequence[Value | None]:
     """The results of a node, those of 16 bits within their range; `tags` remembers them."""
-    kinds = kinds_of(node, tags)
+    kinds = kinds_of(node, tags) or [None]
     found = list(results)
+    if node.operator in CASTS and isinstance(found[0], SSAValue) and tags.get(found[0], kinds[0]) != kinds[0]:
+        found[0] = node.emit(CopyOp, found[0])
     for index, kind in enumerate(kinds[: len(found)]):
         if kind is None:
             continue

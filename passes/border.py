@@ -64,17 +64,25 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
     main.attributes[OUTPUTS] = _names(last.operands)
     for argument in list(block.args):
         if not is_host(argument) and element(argument) in BORDER:
-            value = Rewriter.replace_value_with_new_type(argument, TensorType(i32, shape(argument)))
-            for use in list(value.uses):
-                if isinstance(use.operation, CastOp) and element(use.operation.result) == i32:
-                    use.operation.result.replace_all_uses_with(value)
-                    use.operation.detach()
-                    use.operation.erase()
+            _narrow_value(argument)
     for position, value in enumerate(list(last.operands)):
         last.operands[position] = _placeable(value, last, weights)
     main.properties["function_type"] = type(main.function_type).from_lists(
         [argument.type for argument in block.args], [value.type for value in last.operands]
     )
+
+
+def _narrow_value(value: SSAValue) -> None:
+    """A value that comes in, and what views make of it, as i32: casts to i32 go."""
+    value = Rewriter.replace_value_with_new_type(value, TensorType(i32, shape(value)))
+    for use in list(value.uses):
+        user = use.operation
+        if isinstance(user, CastOp) and element(user.result) == i32:
+            user.result.replace_all_uses_with(value)
+            user.detach()
+            user.erase()
+        elif isinstance(user, ViewOp) and len(user.operands) == 1:
+            _narrow_value(user.results[0])
 
 
 def _keep_on_host(argument: SSAValue) -> None:

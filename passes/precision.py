@@ -17,10 +17,11 @@ from ..dialects.graph.arithmetic import AddOp, MulOp
 from ..dialects.graph.constants import ELEMENTS, NUMPY, constant
 from ..dialects.graph.elementwise import CastOp, ClipOp, Elementwise
 from ..dialects.graph.flow import IfOp, LoopOp, declared_types
-from ..dialects.graph.gather import IndexedOp
+from ..dialects.graph.gather import GatherOp, IndexedOp
 from ..dialects.graph.host import DownloadOp, UploadOp, host_type
 from ..dialects.graph.op import FLOATS, Array, GraphOp, bf16, element, f16, f32, i32, i64, shape
 from ..dialects.graph.properties import flag, number
+from ..dialects.graph.quantize import BYTES
 from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ViewOp
 from .context import CompileContext, PassError, compile_context
@@ -43,8 +44,10 @@ RECURRENT = frozenset({"graph.lstm", "graph.gru", "graph.rnn"})
 """Their first three operands and their first result have the low type; biases and states are f32."""
 TABLES = frozenset({"graph.resample"})
 """They move elements like views, of their first operand."""
-EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize"})
-"""Their second operand, places or a scale, is f32."""
+EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize", "graph.round_float"})
+"""Their second operand, places or a scale, is f32, also by way of views."""
+MOST_STEPS = 255
+"""Between a byte and its zero point."""
 ROUNDING = frozenset({"graph.quantize", "graph.dynamic_scale"})
 """What makes bytes of floats: those that were bytes are not rounded on the way."""
 BOUNDED = CONTRACTIONS | {
@@ -52,7 +55,7 @@ BOUNDED = CONTRACTIONS | {
     *("graph.sin", "graph.cos", "graph.sign", "graph.log", "graph.cast"),
     *("graph.asin", "graph.acos", "graph.atan", "graph.asinh", "graph.acosh", "graph.softsign"),
     *("graph.layer_norm", "graph.group_norm", "graph.instance_norm", "graph.batch_norm", "graph.rms_norm"),
-    *("graph.mean_variance_norm", "graph.lp_norm"),
+    *("graph.mean_variance_norm", "graph.lp_norm", "graph.round_float"),
 }
 """Safe ops: their results fit the low type whatever comes in."""
 WIDENING = frozenset(
@@ -85,8 +88,9 @@ class Precision(ModulePass):
     an i32), and ends at the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …).
     The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
     one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
-    Under every policy these stay f32: the scale of a range, what was bytes and is rounded to bytes next, the gates of a
-    recurrence, and what it gives if it rounds h to bytes.
+    Under every policy these stay f32: the scale of a range, what integers of 16 or 32 bits stand for and what is cast
+    from such, what was bytes and is rounded to bytes next, the gates of a recurrence, and what it gives if it rounds h
+    to bytes. What comes in as f32 and is rounded to integers of 16 bits is taken as it is.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.
@@ -195,11 +199,15 @@ class _Typing:
 
     def _type(self, op: GraphOp) -> None:
         floats = [result for result in op.results if element(result) in FLOATS]
-        if op.name in EXACT:
+        if op.name in EXACT and len(op.operands) > 1:
             op.operands[1] = self._as(_before_cast(op.operands[1]), f32, op)
+        if op.name == "graph.quantize" and element(op.results[0]) not in BYTES:
+            op.operands[0] = _before_cast(op.operands[0], FLOATS)
         if isinstance(op, CastOp) and floats:
-            wide = self.low == f16 and element(op.x) in (i32, i64)  # an integer may be larger than f16 reaches
+            wide = element(op.x) in (i32, i64)  # an integer may be larger than f16 reaches, and no type is as exact
             self._set(op, f32 if wide else self.low, island=wide)
+        elif isinstance(op, ViewOp) and _is_scale(op):
+            self._keep(op)
         elif isinstance(op, (ViewOp, IndexedOp)) or op.name in TABLES:
             self._move(op)
         elif op.name in RECURRENT:
@@ -208,7 +216,7 @@ class _Typing:
             self._recur(op, range(1, 2))
         elif op.name == "graph.dynamic_scale":
             self._set(op, f32, island=True)
-        elif op.name == "graph.dequantize" and all(user.name in ROUNDING for user in _readers(op)):
+        elif op.name == "graph.dequantize" and self._is_wide(op):
             self._keep(op)
         elif floats:
             if op.name in CONTRACTIONS:
@@ -216,6 +224,14 @@ class _Typing:
             else:
                 self._shrink_tensors(op)
             self._set(op, f32 if self._is_island(op) else self.low, island=self._is_island(op))
+
+    def _is_wide(self, op: GraphOp) -> bool:
+        """The low type does not do for what integers stand for: they have more than 8 bits, are rounded to integers
+        next, or leave its range by their scale."""
+        if element(op.operands[0]) not in BYTES or all(user.name in ROUNDING for user in _readers(op)):
+            return True
+        scale = array_of(op.operands[1], self.ctx)
+        return scale is not None and not self._holds(MOST_STEPS * scale.astype(np.float64))
 
     def _set(self, op: Operation, kind: Attribute, island: bool) -> None:
         for result in list(op.results):
@@ -374,20 +390,31 @@ def _gates(op: Operation) -> set[Operation]:
     found, front = set[Operation](), [op.operands[0].owner]
     while front:
         this = front.pop()
-        if isinstance(this, CastOp | AddOp | MulOp) and this.location == op.location:
+        if isinstance(this, CastOp | AddOp | MulOp | ViewOp | GatherOp) and this.location == op.location:
             found.add(this)
-            front += [operand.owner for operand in this.operands]
+            front += [operand.owner for operand in this.operands if element(operand) in (f32, i32)]
     return found
+
+
+def _is_scale(op: ViewOp) -> bool:
+    """Its result, by way of other views, is nothing but the second operand of ops that take it as it is."""
+    uses = [use for result in op.results for use in result.uses]
+    return bool(uses) and all(
+        _is_scale(use.operation)
+        if isinstance(use.operation, ViewOp)
+        else use.operation.name in EXACT and use.index == 1
+        for use in uses
+    )
 
 
 def _readers(op: Operation) -> list[Operation]:
     return [user for result in op.results for user in users(result)]
 
 
-def _before_cast(value: SSAValue) -> SSAValue:
-    """What comes in as f32, if `value` is the cast of it."""
+def _before_cast(value: SSAValue, kinds: Sequence[Attribute] = (f32,)) -> SSAValue:
+    """What comes in as one of the types, if `value` is the cast of it."""
     owner = value.owner
-    return owner.x if isinstance(owner, CastOp) and element(owner.x) == f32 else value
+    return owner.x if isinstance(owner, CastOp) and element(owner.x) in kinds else value
 
 
 def _after(value: SSAValue) -> InsertPoint:

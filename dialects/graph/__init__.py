@@ -14,7 +14,7 @@
 | `gather.py` | what moves elements to or from where an index tensor says |
 | `resize.py`, `sample.py`, `scan.py` | resampling of an axis; samples at computed places; running sums |
 | `packed.py` | products with weights of packed integers |
-| `quantize.py` | between floats and the integers that stand for them |
+| `quantize.py`, `float8.py` | between floats and the integers that stand for them; floats of 8 bits |
 | `constants.py` | constants, in the text or in the weight store |
 | `structure.py` | fused kernels and their launch |
 | `host.py` | what stays on the CPU, and the transfers |
@@ -33,6 +33,7 @@ from . import (
     conv,
     conv_transpose,
     elementwise,
+    float8,
     flow,
     gather,
     host,
@@ -60,6 +61,7 @@ FAMILIES = (
     sample,
     scan,
     quantize,
+    float8,
 )
 """The modules that hold operators, in the order of the documentation."""
 

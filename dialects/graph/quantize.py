@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import DenseArrayBase, TensorType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.utils.exceptions import VerifyException
 
 from .activations import RoundOp
 from .arithmetic import AddOp, DivOp, GtOp, MaxOp, MinOp, MulOp, SubOp
 from .constants import NUMPY
-from .elementwise import CastOp, WhereOp
+from .elementwise import CastOp, ClipOp, WhereOp
 from .emit import Emit
 from .op import (
     FLOATS,
@@ -31,19 +31,27 @@ from .op import (
     shape,
     u8,
 )
+from .properties import ints
 from .reduce import ReduceMaxOp, ReduceMinOp
 
 BYTES = (i8, u8)
+MOST_EXACT = 1 << 24
+"""f32 holds every integer up to it."""
 
 
 class QuantizeBase(GraphOp):
-    """Common to what rounds to bytes: scale and zero point broadcast to x; the result has the zero point's type."""
+    """Common to what rounds to integers: scale and zero point broadcast to x; the result has the zero point's type.
+
+    It is within `limits`, [least, most], which integers that are no bytes have: those of 16 bits, which are i32, and
+    those of fewer bits than the bytes that hold them.
+    """
 
     SOURCES: ClassVar[Sequence[Attribute]] = ()
 
     x = operand_def(TensorType)
     scale = operand_def(TensorType)
     zero = opt_operand_def(TensorType)
+    limits = opt_prop_def(DenseArrayBase)
     result = result_def(TensorType)
 
     @classmethod
@@ -52,26 +60,40 @@ class QuantizeBase(GraphOp):
         if x.element_type not in cls.SOURCES or scale.element_type not in FLOATS:
             raise DtypeError(f"{cls.name} takes {', '.join(map(str, cls.SOURCES))} and a float (found {x}, {scale})")
         kind = zero[0].element_type if zero else u8
-        if kind not in BYTES:
-            raise DtypeError(f"a zero point is i8 or ui8 (found {zero[0]})")
+        if kind not in (*BYTES, i32):
+            raise DtypeError(f"a zero point is i8, ui8 or i32 (found {zero[0]})")
         _check_parameters(operands)
         return [TensorType(kind, x.get_shape())]
 
     def verify_(self) -> None:
         super().verify_()
-        if element(self.result) not in BYTES or (self.zero is not None and element(self.zero) != element(self.result)):
-            raise VerifyException(f"the result is i8 or ui8, as the zero point (found {self.result.type})")
+        kind = element(self.result)
+        if kind not in (*BYTES, i32) or (self.zero is not None and element(self.zero) != kind):
+            raise VerifyException(f"the result is i8, ui8 or i32, as the zero point (found {self.result.type})")
+        least, most = self.range
+        held = np.iinfo(NUMPY[kind])
+        if not max(held.min, -MOST_EXACT) <= least < most <= min(held.max, MOST_EXACT):
+            raise VerifyException(f"limits are those of integers within {kind} and 24 bits (found {least} to {most})")
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the largest value of the result."""
+        held = np.iinfo(NUMPY[element(self.result)])
+        least, most = ints(self.properties, "limits", (int(held.min), int(held.max)))
+        return least, most
 
     def rounded(self, x: Array, zero: Array | None) -> Array:
-        """For `reference`: to the nearest integer, plus the zero point, within the bytes."""
-        limits = np.iinfo(NUMPY[element(self.result)])
-        return np.clip(np.rint(x) + (0 if zero is None else zero), limits.min, limits.max)
+        """For `reference`: to the nearest integer, plus the zero point, within the limits."""
+        return np.clip(np.rint(x) + (0 if zero is None else zero), *self.range)
 
     def finish(self, emit: Emit, x: SSAValue) -> SSAValue:
         """As `rounded`; the cast to bytes clamps."""
         x = emit(RoundOp, x, element=f32)
         if self.zero is not None:
             x = emit(AddOp, x, emit(CastOp, self.zero, element=f32), element=f32)
+        if self.limits is not None:
+            least, most = self.range
+            x = emit(ClipOp, x, element=f32, lo=float(least), hi=float(most))
         return emit(CastOp, x)
 
 
@@ -84,7 +106,7 @@ def _check_parameters(operands: Sequence[Tensor]) -> None:
 
 @irdl_op_definition
 class QuantizeOp(QuantizeBase):
-    """round(x ÷ scale) + zero, within the range of bytes; ties go to even."""
+    """round(x ÷ scale) + zero, within the range of the integers; ties go to even."""
 
     name = "graph.quantize"
     EXAMPLE: ClassVar[str] = (
@@ -102,7 +124,7 @@ class QuantizeOp(QuantizeBase):
 
 @irdl_op_definition
 class RequantizeOp(QuantizeBase):
-    """round(x·scale) + zero, within the range of bytes, of the i32 that an integer product gives."""
+    """round(x·scale) + zero, within the range of the integers, of the i32 that an integer product gives."""
 
     name = "graph.requantize"
     EXAMPLE: ClassVar[str] = (

@@ -78,7 +78,8 @@ class RecurrenceOp(Recurrent):
     [D, 3, H], of a `gru_after` (r multiplies h·R + b) that b, f32 [D, 1, H]; and lengths, i32 [B], or none.
 
     With `rounded` the weight of an lstm holds integers, the vectors have their scales behind the peepholes, f32
-    [D, 4, H], and each step rounds h of all sequences to bytes by their range before it multiplies it.
+    [D, 4, H], and each step rounds h of all sequences to bytes by their range before it multiplies it; time with
+    lengths runs forwards then, so that all sequences begin at one step.
 
     Results: h of every step [T, D, B, H], of the weight's type (f32 if `rounded`) and 0 beyond a sequence's length;
     then the last states, f32 [D, B, H]. `reverse` has for each direction whether its time runs backwards.
@@ -133,6 +134,8 @@ class RecurrenceOp(Recurrent):
             check_shape(lengths, (batch,), "lengths")
             if lengths.element_type != i32:
                 raise DtypeError(f"lengths are i32 (found {lengths})")
+            if flag(properties, "rounded") and any(ints(properties, "reverse")):
+                raise InferError("what is rounded runs forwards where sequences have lengths (found reverse)")
         kind = f32 if flag(properties, "rounded") else weight.element_type
         y = TensorType(kind, (time, directions, batch, hidden))
         return [y, *[TensorType(f32, (directions, batch, hidden))] * STATES[cell]]

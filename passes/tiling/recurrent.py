@@ -100,9 +100,9 @@ class _Kernel:
 
     def _time(self, step: Affine) -> Affine:
         """The time of a step: it runs backwards in some directions."""
-        last = self.nest.time - 1
-        if len(self.nest.reverse) == 1:
-            return last - step if self.nest.reverse[0] else step
+        last, first = self.nest.time - 1, self.nest.reverse[0]
+        if all(backwards == first for backwards in self.nest.reverse):
+            return last - step if first else step
         assert self.nest.reverse == (False, True)
         return step + self.direction * last - step * self.direction * 2
 

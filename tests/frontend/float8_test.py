@@ -6,9 +6,11 @@ import onnx
 import pytest
 
 import stepwell
-from stepwell.frontend.float8 import DTYPES, FORMATS
+from stepwell.frontend.float8 import CODES
 from stepwell.frontend.onnx import import_onnx
 from stepwell.frontend.problems import ImportProblems
+
+LOW = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 def places(dtype: "np.dtype[np.generic]") -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
@@ -23,10 +25,9 @@ def places(dtype: "np.dtype[np.generic]") -> "np.ndarray[tuple[int], np.dtype[np
     return np.concatenate([numbers, half, up, down, beyond]).astype(np.float32)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize("code", FORMATS)
-def test_a_cast_rounds_to_the_nearest_even(code: int, precision: str) -> None:
-    dtype = DTYPES[list(FORMATS).index(code)]
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+@pytest.mark.parametrize(("dtype", "code"), CODES.items(), ids=str)
+def test_a_cast_rounds_to_the_nearest_even(dtype: "np.dtype[np.generic]", code: int, precision: str) -> None:
     x = places(dtype)
     model = onnx.parser.parse_model(
         f'<ir_version: 9, opset_import: ["": 19]>\ngraph (float[{x.size}] x) => (float[{x.size}] y, z) {{'
@@ -35,7 +36,7 @@ def test_a_cast_rounds_to_the_nearest_even(code: int, precision: str) -> None:
     )
     found = stepwell.run(stepwell.compile(model, target="tiny", precision=precision, host=False), {"x": x})
     with np.errstate(all="ignore"):
-        seen = x if precision == "fp32" else x.astype(np.float16).astype(np.float32)
+        seen = x.astype(LOW[precision]).astype(np.float32)
         right = seen.astype(dtype).astype(np.float32)
     most = np.float32(ml_dtypes.finfo(dtype).max)
     held = np.where(~np.isfinite(right) & ~np.isnan(seen), np.copysign(most, seen), right)

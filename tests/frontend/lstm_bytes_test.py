@@ -79,6 +79,34 @@ def test_the_range_is_that_of_all_sequences() -> None:
     assert np.abs(both[:, :, :1] - alone).max() > 1e-3
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known", "computed"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_what_lies_beyond_the_sequences_counts_for_nothing(direction: str, known: bool) -> None:
+    """Not in the range of x, nor in that of h, whose first value is the state that is given, in either direction."""
+    count = 2 if direction == "bidirectional" else 1
+    x, random = sound(6, 3, 12), np.random.default_rng(11)
+    lengths = np.array([4, 1, 3], np.int32)
+    for b, length in enumerate(lengths):
+        x[length:, b] = 2 if length < 4 else 1000
+    every = weights(count, 12, 16)
+    states = {key: random.standard_normal((count, 3, 16)).astype(np.float32) for key in ("h0", "c0")}
+    node = helper.make_node(
+        "DynamicQuantizeLSTM", ["x", "W", "R", "B", "n", "h0", "c0", "", "ws", "wz", "rs", "rz"], ["y", "yh", "yc"],
+        "lstm", domain="com.microsoft", hidden_size=16, direction=direction,
+    )  # fmt: skip
+    given = {"x": x} if known else {"x": x, "n": lengths}
+    constants = {**every, **states, **({"n": lengths} if known else {})}
+    made = model(constants, given, 16)
+    made.graph.node[0].CopyFrom(node)
+    del made.graph.output[:]
+    made.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in node.output)
+    artifact = stepwell.compile(made, target="tiny", precision="fp32")
+    assert not artifact.host
+    found, expected = stepwell.run(artifact, given), onnxruntime_run(made, given)
+    for name in node.output:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
 def test_a_batch_whose_states_do_not_fit_is_for_the_cpu() -> None:
     every, x = weights(2, 12, 64), sound(2, 40, 12)
     artifact = stepwell.compile(model(every, {"x": x}, 64), target="tiny", precision="fp32")

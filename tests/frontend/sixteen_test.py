@@ -62,3 +62,17 @@ def test_a_cast_to_16_bits_keeps_the_low_ones(kind: Any) -> None:
     np.testing.assert_array_equal(found["z"], square)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(found["sum"], square + x)
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.uint16])
+def test_a_cast_to_more_bits_is_no_integer_of_16_bits(kind: Any) -> None:
+    x = np.array(ENDS[kind], kind)
+    nodes = [
+        helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.INT32),
+        helper.make_node("Add", ["wide", "wide"], ["twice"]),
+        helper.make_node("Add", ["x", "x"], ["sum"]),
+    ]
+    found = run(kind, nodes, {"twice": TensorProto.INT32, "sum": CODES[kind]}, x, x)
+    np.testing.assert_array_equal(found["twice"], 2 * x.astype(np.int32))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found["sum"], x + x)

@@ -219,3 +219,23 @@ builtin.module {
     func.return
   }
 }
+
+// -----
+
+// CHECK: what is rounded runs forwards where sequences have lengths (found reverse)
+builtin.module {
+  func.func @main(%0: tensor<6x3x80xf32>, %1: tensor<1x80x20xf32>, %2: tensor<1x4x20xf32>, %3: tensor<3xi32>) {
+    %4, %5, %6 = graph.recurrence %0, %1, %2, %3 {cell = "lstm", activations = ["sigmoid", "tanh", "tanh"], reverse = [1], initial = [], rounded = true} : (tensor<6x3x80xf32>, tensor<1x80x20xf32>, tensor<1x4x20xf32>, tensor<3xi32>) -> (tensor<6x1x3x20xf32>, tensor<1x3x20xf32>, tensor<1x3x20xf32>)
+    func.return
+  }
+}
+
+// -----
+
+// CHECK: limits are those of integers within i8 and 24 bits (found -8 to 200)
+builtin.module {
+  func.func @main(%0: tensor<2x8xf32>, %1: tensor<f32>, %2: tensor<i8>) {
+    %3 = graph.quantize %0, %1, %2 {limits = [-8, 200]} : (tensor<2x8xf32>, tensor<f32>, tensor<i8>) -> tensor<2x8xi8>
+    func.return
+  }
+}

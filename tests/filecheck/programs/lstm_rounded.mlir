@@ -10,7 +10,7 @@ builtin.module {
     %0, %1, %2 = graph.recurrence %x, %w1, %w2 {cell = "lstm", activations = ["sigmoid", "tanh", "tanh"], reverse = [1], initial = [], rounded = true} : (tensor<5x1x320xf32>, tensor<1x320x80xf32>, tensor<1x4x80xf32>) -> (tensor<5x1x1x80xf32>, tensor<1x1x80xf32>, tensor<1x1x80xf32>)
     %w3 = graph.weight "5eed0000000000000003" : tensor<2x80x20xf32>
     %w4 = graph.weight "5eed0000000000000004" : tensor<2x7x20xf32>
-    %3, %4, %5 = graph.recurrence %z, %w3, %h, %w4, %i1 {cell = "lstm", activations = ["sigmoid", "tanh", "tanh"], reverse = [0, 1], initial = [0], clip = 3.0, peephole = true, rounded = true} : (tensor<6x3x160xf32>, tensor<2x80x20xf32>, tensor<2x3x20xf32>, tensor<2x7x20xf32>, tensor<3xi32>) -> (tensor<6x2x3x20xf32>, tensor<2x3x20xf32>, tensor<2x3x20xf32>)
+    %3, %4, %5 = graph.recurrence %z, %w3, %h, %w4, %i1 {cell = "lstm", activations = ["sigmoid", "tanh", "tanh"], reverse = [0, 0], initial = [0], clip = 3.0, peephole = true, rounded = true} : (tensor<6x3x160xf32>, tensor<2x80x20xf32>, tensor<2x3x20xf32>, tensor<2x7x20xf32>, tensor<3xi32>) -> (tensor<6x2x3x20xf32>, tensor<2x3x20xf32>, tensor<2x3x20xf32>)
     func.return %0, %1, %3, %4, %5 : tensor<5x1x1x80xf32>, tensor<1x1x80xf32>, tensor<6x2x3x20xf32>, tensor<2x3x20xf32>, tensor<2x3x20xf32>
   }
 }
