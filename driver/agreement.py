@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..runtime.cpu import explained
 from .errors import CommandError
 
 if TYPE_CHECKING:
@@ -136,15 +137,16 @@ def onnxruntime_run(
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what it says is told once, below
     source = str(path) if path is not None else model.SerializeToString()
+    advice = "check the model with onnx.checker"
     try:
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        advice = "give other inputs"
         names = list(outputs or [output.name for output in session.get_outputs()])
         found: Sequence[Any] = session.run(names, dict(inputs))
     except Exception as error:  # noqa: BLE001 - its errors have no class in common
-        where = path or model.graph.name or "the model"
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        rule = f"{where}: onnxruntime, the reference, runs it (found {text[:300]})"
-        raise CommandError(f"{rule}; check the model with onnx.checker") from None
+        told = explained(error)
+        where = told.node or path or model.graph.name or "the model"
+        raise CommandError(f"{where}: onnxruntime, the reference, runs it (found {told}); {advice}") from None
     return dict(zip(names, found, strict=True))

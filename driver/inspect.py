@@ -6,11 +6,10 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from ..runtime.artifact import Artifact
+from ..runtime.artifact import Artifact, load
 from ..runtime.assembly import disassemble
 from ..runtime.plan import Kernel
 from ..runtime.steps import Branch, Copy, HostCall, Launch, Repeat, Step, TensorRef
-from .commands import load_file
 from .errors import CommandError
 from .progress import Progress
 from .report import Report, names, plural, shape, size, table
@@ -19,7 +18,7 @@ from .report import Report, names, plural, shape, size, table
 def inspect_artifact(args: argparse.Namespace, progress: Progress) -> Report:
     """What is in a file. Raises `ArtifactError`, `CommandError`."""
     with progress.step("verifying the file"):
-        artifact = load_file(args.artifact)
+        artifact = load(args.artifact)
     known = {kernel.name: kernel for kernel in artifact.kernels}
     if unknown := [name for name in args.kernel if name not in known]:
         raise CommandError(
