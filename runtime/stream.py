@@ -42,16 +42,16 @@ class StreamError(UserError, RuntimeError):
                 where = ", ".join(place.nodes) or self.name
                 # The compiler writes `rows` for every tuple of indices of which one is outside of its axis.
                 found = f"{index}, or a tuple with an index outside of its axis" if index == rows else f"{index}"
-                line = f"{where}: an index names one of {rows} rows, {-rows} to {rows - 1} (found {found})"
-                return (Problem(f"{line}; give indices in this range", Kind.DTYPE, where),)
+                rule = f"{where}: an index names one of {rows} rows, {-rows} to {rows - 1} (found {found})"
+                return (Problem(f"{rule}; give indices in this range", Kind.DTYPE, where),)
             case DeviceFault(kind=kind, expected=expected, found=found, place=place):
                 line = f"{self.name}: {kind}: {expected} (found {found}, {place})"
                 if isinstance(self.error, TokenFault | DeadlockFault):
                     return (Problem(f"{line}; ask stepwell check which instructions do not wait", Kind.IR),)
                 return (Problem(f"{line}; mend the row as docs/isa.md says, or report what compiled to it", Kind.IR),)
             case HostError():
-                line = "; ".join((str(self.error), "look at the values that go in"))
-                return (Problem(line, Kind.OPERATOR),)
+                told = "; ".join((str(self.error), "look at the values that go in"))
+                return (Problem(told, Kind.OPERATOR),)
             case _:
                 return (Problem.of_ir(f"{self.name}: {self.error}", self.name),)
 
