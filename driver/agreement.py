@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from ..runtime.cpu import explained
 from .errors import CommandError
+from .report import COSINE, beside
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 Array = NDArray[Any]
-COSINE = 0.9995
-"""Least cosine of an fp16 result."""
 _NUMBER = (np.ndarray, np.generic, int, float)
 
 
@@ -40,7 +39,7 @@ class Agreement:
 
     def __str__(self) -> str:
         relation = f"max error {self.max_abs_error:.3g} of {self.max_abs_reference:.3g}"
-        return f"{self.name}: cosine {self.cosine:.6f}, {relation}, same top-1 in {self.top1:.1%} of rows"
+        return f"{self.name}: cosine {beside(self.cosine)}, {relation}, same top-1 in {self.top1:.1%} of rows"
 
 
 def agree(name: str, found: Any, reference: Any) -> Agreement:

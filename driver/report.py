@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 OK = 0
+COSINE = 0.9995
+"""Least cosine of an fp16 result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,12 @@ def plural(count: int, noun: str) -> str:
 def shape(extents: Sequence[int]) -> str:
     """`1×3×48×320`."""
     return "×".join(map(str, extents)) or "scalar"
+
+
+def beside(cosine: float, least: float = COSINE) -> str:
+    """A cosine with as many digits, six or more, as show on which side of a bound it lies."""
+    texts = (f"{cosine:.{digits}f}" for digits in range(6, 17))
+    return next((text for text in texts if (float(text) < least) == (cosine < least)), repr(cosine))
 
 
 def names(nodes: Sequence[str], most: int = 3) -> str:
