@@ -1,5 +1,6 @@
 """What goes wrong while a model runs, as the user reads it: whose fault it is, where, and what to do."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 import stepwell
 from stepwell.driver import cli
+from stepwell.driver.report import extents, form
 from stepwell.runtime.cpu import explained
 from stepwell.runtime.faults import AccessFault, DeadlockFault, Place, TokenFault, ValueFault
+from stepwell.runtime.plan import Tensor
 from stepwell.runtime.problem import Kind
 from stepwell.runtime.stream import StreamError
 
@@ -137,3 +140,34 @@ def test_the_reference_fails_in_one_line_too(tmp_path: Path, capfd: pytest.Captu
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("stepwell: error: look: onnxruntime, the reference, runs it (found indices element out of")
     assert line.endswith("give other inputs [E-command]")
+
+
+# shapes that only a run knows -----------------------------------------------------------------------------------------
+
+OPEN = """g (float[2,3] x, string[2] t, double q) => (int64[a,b] places, string[n] kept, double one, float[3,2] z) {
+    places = NonZero(x) m = Constant<value = bool[2] {1, 0}>() kept = Compress(t, m) one = Neg(q) z = Transpose(x) }"""
+
+
+def test_a_shape_that_only_a_run_knows_is_shown_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(parsed(OPEN), tmp_path / "m.onnx")
+    stepwell.compile(str(tmp_path / "m.onnx"), target="tiny").save(tmp_path / "m.stw")
+    commands = {"assess": ["assess", "m.onnx", "--target", "tiny"], "inspect": ["inspect", "m.stw"]}
+    for name, (command, file, *rest) in commands.items():
+        given = [command, str(tmp_path / file), *rest, "--quiet"]
+        assert cli.main(given) == 0
+        rows = {
+            line.split()[1]: line.split()[:4] for line in capsys.readouterr().out.splitlines() if " " in line.strip()
+        }
+        assert rows["places"] == ["output", "places", "tensor(int64)", "2×?"], name
+        assert rows["kept"][2:] == ["tensor(string)", "?"]
+        assert rows["one"][2:] == ["tensor(double)", "scalar"]
+        assert rows["z"][2:] == ["float32", "3×2"]
+        assert rows["t"][2:] == ["tensor(string)", "2"]
+        assert cli.main([*given, "--json"]) == 0
+        shapes = {each["name"]: each["shape"] for each in json.loads(capsys.readouterr().out)["outputs"]}
+        assert shapes == {"places": [2, None], "kept": [None], "one": [], "z": [3, 2]}
+
+
+def test_a_shape_of_unknown_rank_is_none() -> None:
+    tensor = Tensor("y", "host", (), "output", 0, "tensor(float)")
+    assert (extents(tensor), form(tensor)) == (None, ("tensor(float)", "unknown"))
