@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..runtime.cpu import explained
 from .errors import CommandError
+from .report import COSINE, beside
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 Array = NDArray[Any]
-COSINE = 0.9995
-"""Least cosine of an fp16 result."""
 _NUMBER = (np.ndarray, np.generic, int, float)
 
 
@@ -39,7 +39,7 @@ class Agreement:
 
     def __str__(self) -> str:
         relation = f"max error {self.max_abs_error:.3g} of {self.max_abs_reference:.3g}"
-        return f"{self.name}: cosine {self.cosine:.6f}, {relation}, same top-1 in {self.top1:.1%} of rows"
+        return f"{self.name}: cosine {beside(self.cosine)}, {relation}, same top-1 in {self.top1:.1%} of rows"
 
 
 def agree(name: str, found: Any, reference: Any) -> Agreement:
@@ -136,15 +136,16 @@ def onnxruntime_run(
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what it says is told once, below
     source = str(path) if path is not None else model.SerializeToString()
+    advice = "check the model with onnx.checker"
     try:
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        advice = "give other inputs"
         names = list(outputs or [output.name for output in session.get_outputs()])
         found: Sequence[Any] = session.run(names, dict(inputs))
     except Exception as error:  # noqa: BLE001 - its errors have no class in common
-        where = path or model.graph.name or "the model"
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        rule = f"{where}: onnxruntime, the reference, runs it (found {text[:300]})"
-        raise CommandError(f"{rule}; check the model with onnx.checker") from None
+        told = explained(error)
+        where = told.node or path or model.graph.name or "the model"
+        raise CommandError(f"{where}: onnxruntime, the reference, runs it (found {told}); {advice}") from None
     return dict(zip(names, found, strict=True))

@@ -31,7 +31,7 @@ from ..runtime.target import Target
 from .errors import OK, PROBLEM, CommandError, problems_of
 from .passmanager import Settings
 from .progress import Progress
-from .report import Report, plural, shape, size, table
+from .report import Report, extents, form, plural, size, table
 from .work import macs
 
 if TYPE_CHECKING:
@@ -296,13 +296,13 @@ def _by_operator(found: Assessment) -> dict[str, Counter[str]]:
 
 
 def _tensor_data(tensor: Tensor) -> dict[str, Any]:
-    return {"name": tensor.name, "dtype": tensor.border, "shape": list(tensor.shape)}
+    return {"name": tensor.name, "dtype": tensor.border, "shape": extents(tensor)}
 
 
 def _text(path: Path, found: Assessment) -> str:
     parts = [_verdict(path, found), "", _class_table(found), "", _operator_table(found)]
     tensors = [(kind, tensor) for kind in ("input", "output") for tensor in getattr(found, f"{kind}s")]
-    rows = [(kind, tensor.name, tensor.border, shape(tensor.shape)) for kind, tensor in tensors]
+    rows = [(kind, tensor.name, *form(tensor)) for kind, tensor in tensors]
     if rows:
         parts += ["", table(("", "name", "type", "shape"), rows)]
     for kind, title in (("host", "on the CPU"), ("unsupported", "not supported")):

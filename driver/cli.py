@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 from ..runtime.problem import Problem
 from .errors import OK, Usage, describe, tell
 from .progress import Progress
-from .report import Report
+from .report import COSINE, Report
 
 Run = Callable[[argparse.Namespace, Progress], Report]
 
@@ -130,8 +130,8 @@ def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyr
 
 
 def _cosine_option(parser: Parser) -> None:
-    about = "least cosine against onnxruntime (default: 0.9995)"
-    parser.add_argument("--cosine", type=parse_number, default=0.9995, metavar="C", help=about)
+    about = f"least cosine against onnxruntime, from 0 to 1 (default: {COSINE})"
+    parser.add_argument("--cosine", type=parse_cosine, default=COSINE, metavar="C", help=about)
 
 
 def _add_extract(commands: "argparse._SubParsersAction[Parser]") -> None:  # pyright: ignore[reportPrivateUsage]
@@ -210,6 +210,14 @@ def parse_number(text: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"must be a number (found {text!r})")
+    return value
+
+
+def parse_cosine(text: str) -> float:
+    """A number from 0 to 1."""
+    value = parse_number(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 1 (found {text!r})")
     return value
 
 

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from ..runtime.artifact import Artifact, ArtifactError, load
+from ..runtime.artifact import Artifact, load
 from ..runtime.cpu import HostPart
 from ..runtime.model import Model
 from ..runtime.plan import Tensor
@@ -161,20 +161,9 @@ def artifact_of(args: argparse.Namespace, progress: Progress) -> Artifact:
     if args.model.suffix != ".stw":
         return compile_onnx(args.model, args, progress)
     with progress.step("verifying the file"):
-        artifact = load_file(args.model)
+        artifact = load(args.model)
     _check_settled(args, artifact)
     return artifact
-
-
-def load_file(path: Path) -> Artifact:
-    """As `load`; the error names the file."""
-    try:
-        return load(path)
-    except ArtifactError as error:
-        if str(path) in error.part:
-            raise
-        part = str(path) if error.part == "file" else f"{path}: {error.part}"
-        raise ArtifactError(part, error.found, error.expected, error.remedy) from None
 
 
 def _check_settled(args: argparse.Namespace, artifact: Artifact) -> None:

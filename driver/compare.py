@@ -53,7 +53,7 @@ from .constants import constants_of
 from .errors import PROBLEM, CommandError
 from .passmanager import PipelineError
 from .progress import Progress
-from .report import OK, Report, names, table
+from .report import OK, Report, beside, names, table
 
 Array = NDArray[Any]
 Checked = tuple[str, tuple[str, ...], Array]
@@ -114,16 +114,18 @@ def compare_model(args: argparse.Namespace, progress: Progress) -> Report:
         "departs": departed.name if departed else None,
         "host": host_data(parts),
     }
-    return Report(data, "\n".join([_text(stages, departed), *host_lines(parts)]), PROBLEM if departed else OK)
+    return Report(
+        data, "\n".join([_text(stages, departed, args.cosine), *host_lines(parts)]), PROBLEM if departed else OK
+    )
 
 
 def _departure_data(departure: Departure) -> dict[str, Any]:
     return {"op": departure.op, "nodes": departure.nodes, "found": departure.found}
 
 
-def _text(stages: Sequence[Stage], departed: Stage | None) -> str:
+def _text(stages: Sequence[Stage], departed: Stage | None, least: float) -> str:
     rows = [
-        (stage.name, o.name, f"{o.cosine:.6f}", f"{o.max_abs_error:.3g}", f"{o.top1:.1%}", stage.checked)
+        (stage.name, o.name, beside(o.cosine, least), f"{o.max_abs_error:.3g}", f"{o.top1:.1%}", stage.checked)
         for stage in stages
         for o in stage.outputs
     ]
@@ -261,7 +263,8 @@ class _Comparison:
         wrong = [output for output in stage.outputs if output.cosine < self.args.cosine]
         if not wrong:
             return stage
-        found = f"cosine {wrong[0].cosine:.6f} with onnxruntime, {self.args.cosine} expected"
+        least = self.args.cosine
+        found = f"cosine {beside(wrong[0].cosine, least)} with onnxruntime, {least} expected"
         other = Departure(f"output {wrong[0].name}", (), found, 1 - wrong[0].cosine)
         return replace(stage, departure=first or other)
 
@@ -317,7 +320,7 @@ def first_departing(
             continue
         compared += 1
         if max(known) < least and first is None:
-            found = f"cosine {max(known):.6f} with onnxruntime, {least} expected"
+            found = f"cosine {beside(max(known), least)} with onnxruntime, {least} expected"
             first = Departure(op, nodes, found, 1 - max(known))
     return compared, first
 

@@ -19,7 +19,7 @@ FOLDERS = ("runtime", "dialects", "frontend", "passes", "backend", "driver")
 ABOUT: Mapping[Kind, str] = {
     Kind.OPERATOR: "An operator of the model, or a form of it, is not supported, or the node is none that ONNX allows.",
     Kind.SHAPE: "Sizes do not fit: operands to each other, an input to what the model says, an array to the input.",
-    Kind.DTYPE: "The type of the elements is one that the operator, or the device, does not take.",
+    Kind.DTYPE: "The type of the elements, or a value, is one that the operator, or the device, does not take.",
     Kind.MEMORY: "Something does not fit: a kernel into a core, a model into the device, a device into this machine.",
     Kind.FILE: "A file is missing, is not what its name says, is damaged, or reaches out of its folder.",
     Kind.COMMAND: "An option or argument is wrong, or what was asked for does not go together.",

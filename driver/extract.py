@@ -51,7 +51,7 @@ from .errors import CommandError
 from .inside import Inside, cone, extents, is_tensor, island, marks, value_of
 from .passmanager import PipelineError
 from .progress import Progress
-from .report import Report, names, plural
+from .report import COSINE, Report, names, plural
 
 Array = NDArray[Any]
 _MOST_STEPS = 40
@@ -154,6 +154,7 @@ def command_for(name: str, args: argparse.Namespace, model: Path, inputs: Path |
     words += ["--target", str(args.target), "--precision", args.precision]
     words += ["--cores", str(args.cores)] if args.cores is not None else []
     words += [] if args.host else ["--no-host"]
+    words += ["--cosine", str(args.cosine)] if name == "compare" and args.cosine != COSINE else []
     return " ".join(map(quote, words))
 
 

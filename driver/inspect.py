@@ -6,20 +6,19 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from ..runtime.artifact import Artifact
+from ..runtime.artifact import Artifact, load
 from ..runtime.assembly import disassemble
 from ..runtime.plan import Kernel
 from ..runtime.steps import Branch, Copy, HostCall, Launch, Repeat, Step, TensorRef
-from .commands import load_file
 from .errors import CommandError
 from .progress import Progress
-from .report import Report, names, plural, shape, size, table
+from .report import Report, extents, form, names, plural, size, table
 
 
 def inspect_artifact(args: argparse.Namespace, progress: Progress) -> Report:
     """What is in a file. Raises `ArtifactError`, `CommandError`."""
     with progress.step("verifying the file"):
-        artifact = load_file(args.artifact)
+        artifact = load(args.artifact)
     known = {kernel.name: kernel for kernel in artifact.kernels}
     if unknown := [name for name in args.kernel if name not in known]:
         raise CommandError(
@@ -77,7 +76,7 @@ def _bytes(artifact: Artifact) -> dict[str, int]:
 def _borders(artifact: Artifact) -> list[tuple[object, ...]]:
     plan = artifact.plans[0]
     tensors = [artifact.tensors[index] for index in (*plan.inputs, *plan.outputs)]
-    return [(t.role, t.name, t.border, shape(t.shape), t.dtype) for t in tensors]
+    return [(t.role, t.name, *form(t), t.dtype) for t in tensors]
 
 
 def _launches(artifact: Artifact, kernel: Kernel) -> list[Launch]:
@@ -206,4 +205,4 @@ def _step(artifact: Artifact, step: Step) -> dict[str, Any]:
 
 def _tensor(artifact: Artifact, index: int) -> dict[str, Any]:
     tensor = artifact.tensors[index]
-    return {"name": tensor.name, "dtype": tensor.border, "shape": list(tensor.shape), "device_dtype": tensor.dtype}
+    return {"name": tensor.name, "dtype": tensor.border, "shape": extents(tensor), "device_dtype": tensor.dtype}

@@ -98,7 +98,7 @@ def _report(
         "command": command,
     }
     lines = [
-        f"{symptom.kind}: {symptom.text}",
+        f"{symptom.kind}{' ' if symptom.kind == 'departs' else ': '}{symptom.text}",
         *([f"  and {plural(len(found) - 1, 'other problem')}, not looked at"] if len(found) > 1 else []),
         f"{output}: {plural(after, 'node')} of {before} with the same symptom: {names(nodes, 8)}",
         f"  {inputs}: {names(list(best.inputs), 8)}, as they are inside the whole",

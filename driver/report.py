@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..runtime.plan import Tensor
 
 OK = 0
+COSINE = 0.9995
+"""Least cosine of an fp16 result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,29 @@ def plural(count: int, noun: str) -> str:
 def shape(extents: Sequence[int]) -> str:
     """`1×3×48×320`."""
     return "×".join(map(str, extents)) or "scalar"
+
+
+def extents(tensor: "Tensor") -> list[int | None] | None:
+    """The extents of an input or output; None for one that only a run knows, or for all if the rank is not known."""
+    if not tensor.is_host:
+        return list(tensor.shape)
+    known = tensor.host_type.shape
+    return None if known is None else [None if size < 0 else size for size in known]
+
+
+def form(tensor: "Tensor") -> tuple[str, str]:
+    """The type of an input or output, and its shape: `tensor(int64)`, `2×?`."""
+    if not tensor.is_host:
+        return tensor.border, shape(tensor.shape)
+    known = extents(tensor)
+    sizes = "unknown" if known is None else "×".join("?" if size is None else str(size) for size in known) or "scalar"
+    return tensor.host_type.kind, sizes
+
+
+def beside(cosine: float, least: float = COSINE) -> str:
+    """A cosine with as many digits, six or more, as show on which side of a bound it lies."""
+    texts = (f"{cosine:.{digits}f}" for digits in range(6, 17))
+    return next((text for text in texts if (float(text) < least) == (cosine < least)), repr(cosine))
 
 
 def names(nodes: Sequence[str], most: int = 3) -> str:

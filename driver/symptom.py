@@ -41,7 +41,7 @@ class Symptom:
     rule: str
     """The text of a refusal without what differs from model to model."""
     text: str
-    """As it is told."""
+    """As it is told, behind the kind."""
     nodes: tuple[str, ...] = ()
     """Nodes that it names."""
     measure: float = 0.0
@@ -99,7 +99,7 @@ def _compared(args: argparse.Namespace) -> list[Symptom]:
             bits = stage.name in ("tile", "npu")
             measure = 1.0 if bits else by_outputs
             least = _LEAST * min(measure, stage.departure.measure)
-            text = f"departs at {stage.name}: {stage.departure}"
+            text = f"at {stage.name}: {stage.departure}"
             return [Symptom("departs", "compare", stage.name, "", text, stage.departure.nodes, measure, least)]
     return []
 

@@ -1,9 +1,12 @@
 """The shapes of a model's inputs: those that the file states, completed by the caller."""
 
+import json
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from shlex import quote
 
 import onnx
 from onnx import TensorProto
@@ -98,7 +101,7 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bo
     if dims is None:
         if wanted is None:
             rule = f"{info.name}: an input has a shape (found none in the model)"
-            advice = f'give shapes={{"{info.name}": […]}}, or --shape {info.name}=D0,D1,…, with numbers'
+            advice = f"give {_shape_option(info.name, 'D0,D1,…')}, with a number for each axis"
             return Problem(f"{rule}; {advice}", Kind.SHAPE)
         dims = ["?"] * len(wanted)
     if wanted is None:
@@ -138,8 +141,11 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str:
 
 def misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) -> str | None:
     """What is wrong with the shape of an input, the first axis of it."""
-    form = ", ".join(str(dim) if isinstance(dim, int) else f"<{dim}>" for dim in dims)
-    advice = f'give shapes={{"{name}": [{form}]}}, or --shape {name}={form.replace(", ", ",")}, with numbers'
+    form = [str(dim) if isinstance(dim, int) else _placeholder(dim, axis, dims) for axis, dim in enumerate(dims)]
+    open_axes = list(dict.fromkeys(text for text, dim in zip(form, dims, strict=True) if isinstance(dim, str)))
+    numbers = f", with numbers for {' and '.join(open_axes)}" if open_axes else ""
+    python = f"shapes={{{json.dumps(name, ensure_ascii=False)}: [{', '.join(form)}]}}"
+    advice = f"give {_shape_option(name, ','.join(form))} or {python}{numbers}"
     if wanted is None:
         axis = next((i for i, dim in enumerate(dims) if isinstance(dim, str)), None)
         return None if axis is None else f"{name}: axis {axis} has a static extent (found {dims[axis]!r}); {advice}"
@@ -151,3 +157,25 @@ def misfit(name: str, dims: Sequence[int | str], wanted: Sequence[int] | None) -
         if isinstance(dim, int) and dim != size:
             return f"{name}: axis {i} is fixed at {dim} by the model (found {size}); {advice}"
     return None
+
+
+def _placeholder(dim: str, axis: int, dims: Sequence[int | str]) -> str:
+    """What stands for an open extent until a number does: `SEQUENCE_LENGTH`; `D2` for an axis without a name."""
+    words = _words(dim)
+    if not words[:1].isalpha():
+        return f"D{axis}" if not words or words.isdecimal() else f"D_{words}"
+    like = {other for other in dims if isinstance(other, str) and _words(other) == words}
+    return words if like == {dim} else f"{words}_{dims.index(dim)}"
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[^A-Z0-9_]+", "_", name.upper()).strip("_")
+
+
+def _shape_option(name: str, sizes: str) -> str:
+    """`--shape x=N,3` for a shell, whatever the name holds."""
+    word = quote(f"{name}=")
+    if not name.isprintable():
+        escaped = (c if c.isprintable() and c not in "\\'" else f"\\U{ord(c):08x}" for c in name)
+        word = f"$'{''.join(escaped)}='"
+    return f"--shape{'=' if name.startswith('-') else ' '}{word}{sizes}"

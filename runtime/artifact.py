@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from .encoding import ProgramError, decode
 from .isa import ISA_VERSION
 from .manifest import DEBUG, MANIFEST, PROGRAM, WEIGHTS, KernelEntry, Manifest, host_member
 from .plan import Kernel, Metadata, Plan, Tensor, Versions
+from .problem import ArgumentError, FileError
 from .steps import Launch, TensorRef
 from .target import Target, TargetError
 
@@ -76,8 +78,14 @@ class Artifact:
         """Bytes of all tensors of a role."""
         return sum(tensor.nbytes for tensor in self.tensors if tensor.role == role)
 
-    def save(self, path: str | Path) -> Path:
-        """Writes the file, conventionally `*.stw`. Raises `ValueError` for an artifact that no device could run."""
+    def save(self, path: "str | PathLike[str]") -> Path:
+        """Writes the file, conventionally `*.stw`. Raises `FileError` if it cannot be written, `ArgumentError` for what
+        is no path, and `ValueError` for an artifact that no device could run."""
+        if not isinstance(path, str | PathLike):
+            raise ArgumentError.of("path", "is that of the file to write", path, 'write save("model.stw")')
+        path = Path(path)
+        if path.is_dir():
+            raise FileError(f"{path}: is a file (found a folder); name a file, conventionally *.stw")
         if found := problems(self):
             raise ValueError("this artifact breaks its own rules: " + "; ".join(found))
         members: dict[str, list[container.Chunk]] = {
@@ -87,22 +95,42 @@ class Artifact:
             **{f"{DEBUG}{name}.mlir": [text.encode()] for name, text in sorted(self.debug.items())},
         }
         head = manifest.dump(_manifest(self, members))
-        container.write(Path(path), [(MANIFEST, [head]), *members.items()])
-        return Path(path)
+        try:
+            container.write(path, [(MANIFEST, [head]), *members.items()])
+        except OSError as error:
+            rule = f"{path}: can be written (found {error.strerror or error})"
+            raise FileError(f"{rule}; name a file in a folder that can be written", error) from None
+        return path
 
     @staticmethod
-    def load(source: str | Path | bytes, target: Target | str | None = None) -> "Artifact":
+    def load(source: "str | PathLike[str] | bytes", target: Target | str | Path | None = None) -> "Artifact":
         """As the function `load`."""
         return load(source, target)
 
 
-def load(source: str | Path | bytes, target: Target | str | None = None) -> Artifact:
+def load(source: "str | PathLike[str] | bytes", target: Target | str | Path | None = None) -> Artifact:
     """Reads and verifies a file (its path, or all its bytes), for the device `target` if given; weights stay mapped.
 
-    Raises `ArtifactError`.
+    Raises `ArtifactError`, and `ArgumentError` for what is neither a path nor bytes.
     """
-    file = container.parse(memoryview(source)) if isinstance(source, bytes) else container.read(Path(source))
-    return _read(file, Target.load(target) if isinstance(target, str) else target)
+    device = target if target is None or isinstance(target, Target) else Target.load(target)
+    if isinstance(source, bytes):
+        return _read(container.parse(memoryview(source)), device)
+    if not isinstance(source, str | PathLike):
+        rule = "is the path of a compiled model, or its bytes"
+        raise ArgumentError.of("source", rule, source, "compile a model, and save it, first")
+    path = Path(source)
+    try:
+        if path.suffix in MODELS and path.is_file():
+            remedy = "compile it first: stepwell.compile, or the command stepwell compile"
+            raise ArtifactError("file", f"a {path.suffix} file", "a compiled model, .stw", remedy)
+        return _read(container.read(path), device)
+    except ArtifactError as error:
+        raise error.within(path) from None
+
+
+MODELS = (".onnx", ".mlir")
+"""How files are called that are compiled first."""
 
 
 def _read(file: Container, target: Target | None) -> Artifact:

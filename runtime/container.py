@@ -38,12 +38,13 @@ Chunk = bytes | memoryview
 
 
 class ArtifactError(UserError, ValueError):
-    """A file that is no sound artifact for this device: `<part>: found …; expected …; <what to do>`."""
+    """A file that is no sound artifact for this device: `<part>: is <expected> (found …); <what to do>`."""
 
     KIND: ClassVar[Kind] = Kind.FILE
 
-    def __init__(self, part: str, found: object, expected: object, remedy: str) -> None:
-        super().__init__(f"{part}: found {found}; expected {expected}; {remedy}")
+    def __init__(self, part: str, found: object, expected: object, remedy: str, file: str = "") -> None:
+        self._where = part if not file else file if part == "file" else f"{file}: {part}"
+        super().__init__(f"{self._where}: is {expected} (found {' '.join(str(found).split())}); {remedy}")
         self.part = part
         self.found = str(found)
         self.expected = str(expected)
@@ -52,8 +53,11 @@ class ArtifactError(UserError, ValueError):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The one."""
-        found = " ".join(self.found.split())
-        return (Problem(f"{self.part}: is {self.expected} (found {found}); {self.remedy}", self.KIND, self.part),)
+        return (Problem(str(self), self.KIND, self._where),)
+
+    def within(self, path: Path) -> "ArtifactError":
+        """The same, which names the file."""
+        return ArtifactError(self.part, self.found, self.expected, self.remedy, str(path))
 
 
 AGAIN = "copy the file again, or compile the model again"
@@ -148,9 +152,7 @@ def read(path: Path) -> Container:
             size = os.fstat(file.fileno()).st_size
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
     except OSError as error:
-        raise ArtifactError(
-            str(path), error.strerror or "an error", "a file that can be read", "check the path"
-        ) from None
+        raise ArtifactError("file", error.strerror or "an error", "one that can be read", "check the path") from None
     return parse(data)
 
 

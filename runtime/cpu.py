@@ -4,6 +4,7 @@ A host value has a type in ONNX's words with its extents, `?` where they are kno
 `tensor(int64)[2,?]`; without extents if even their number is not known: `tensor(float)`, `seq(tensor(string))`.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +34,12 @@ _TEXT_BYTES = 16
 
 
 class HostError(RuntimeError):
-    """A part on the host failed at run time: the nodes, and what onnxruntime says."""
+    """What onnxruntime says of a part that it refuses, or cannot run."""
+
+    def __init__(self, text: str, node: str = "", operator: str = "") -> None:
+        super().__init__(text)
+        self.node, self.operator = node, operator
+        """Of the node that failed, as far as onnxruntime tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +133,19 @@ class HostPart:
         return compiled(self.model)
 
     def run(self, values: Sequence[Any]) -> list[Any]:
-        """The outputs for inputs in order. Raises `HostError`, which names the nodes."""
+        """The outputs for inputs in order. Raises `HostError`: `<node>: <rule> (found <what>)`."""
         try:
             return self.compiled.run(values)
         except HostError as error:
-            names = ", ".join(node.name for node in self.nodes[:4]) + (", …" if len(self.nodes) > 4 else "")
-            raise HostError(f"{names}: onnxruntime must run this part on the CPU (found {error})") from None
+            rule = f"{self._failed(error)}: onnxruntime must run this part on the CPU"
+            raise HostError(f"{rule} (found {error})", error.node, error.operator) from None
+
+    def _failed(self, error: HostError) -> str:
+        """The node that failed; the first few of the part if that is not known."""
+        like = [node.name for node in self.nodes if node.operator == error.operator]
+        if error.node or len(like) == 1:
+            return error.node or like[0]
+        return ", ".join(node.name for node in self.nodes[:4]) + (", …" if len(self.nodes) > 4 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,5 +176,27 @@ def _attempt(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Exception as error:  # noqa: BLE001 - onnxruntime's errors have no class in common
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise HostError(text.rpartition("] : ")[2][:300]) from None
+        raise explained(error) from None
+
+
+_MOST_TEXT = 300
+_STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_RUNNING = re.compile(r"Non-zero status code returned while running (\S+) node\. Name:'(.*?)' Status Message: ")
+_IN_MODEL = re.compile(r"^Node \((.*?)\) Op \((\w+)\) (?:\[\w+\] )?")
+_SOURCE = re.compile(
+    r"\S*\.(?:h|hpp|cc|cpp):\d+ "  # the file and the line, then the function by its name or with its signature
+    r"(?:[^():]*::.*?\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])? |\w+ )?"
+    r"(?:.*? was false\. (?=\S))?"
+)
+
+
+def explained(error: Exception) -> HostError:
+    """An error of onnxruntime: the innermost node that it names, and its text without codes and places in sources."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    text, node, operator = _STATUS.sub("", text), "", ""
+    if running := list(_RUNNING.finditer(text)):
+        (operator, node), text = running[-1].groups(), text[running[-1].end() :]
+    elif match := _IN_MODEL.match(text):
+        (node, operator), text = match.groups(), text[match.end() :]
+    text = _SOURCE.sub("", text, count=1)[:_MOST_TEXT] or type(error).__name__
+    return HostError(f"{operator}: {text}" if operator and not node else text, node, operator)

@@ -13,6 +13,7 @@ stream.synchronise()
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from .border import InputError
 from .memory import Memory
 from .numerics.dtype import DType
 from .pool import Pool, PoolStatistics
+from .problem import ArgumentError
 from .stream import COPY_IN, COPY_OUT, Clock, Event, StreamError
 from .target import Target
 
@@ -39,8 +41,8 @@ Array = NDArray[Any]
 class Device:
     """A chip of a target: memories, pool, clock. `gm_bytes` limits its global memory, whose pages exist once used."""
 
-    def __init__(self, target: Target | str = "edge", gm_bytes: int | None = None) -> None:
-        self.target = Target.load(target) if isinstance(target, str) else target
+    def __init__(self, target: Target | str | Path = "edge", gm_bytes: int | None = None) -> None:
+        self.target = target if isinstance(target, Target) else Target.load(target)
         self._size = min(gm_bytes or self.target.gm_bytes, self.target.gm_bytes)
         self.pool = Pool(self._size)
         self.clock = Clock()
@@ -151,11 +153,14 @@ class Stream(streams.Stream):
         return target.host_latency + nbytes / target.host_bytes
 
 
-def run(artifact: Artifact | str | Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def run(artifact: "Artifact | str | PathLike[str]", inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Runs a model, or the file of one, on a device of its own, which is kept with the artifact.
 
-    Raises `InputError`, `StreamError`, and `ArtifactError` for a file that is refused.
+    Raises `InputError`, `StreamError`, `ArtifactError` for a file that is refused, `ArgumentError` for what is neither.
     """
+    if not isinstance(artifact, Artifact | str | PathLike):
+        remedy = "compile the model first: stepwell.compile"
+        raise ArgumentError.of("artifact", "is a compiled model, or the path of one", artifact, remedy)
     if not isinstance(inputs, Mapping):
         raise InputError(f'inputs: are arrays by name (found {type(inputs).__name__}); write {{"x": x}}')
     artifact = artifact if isinstance(artifact, Artifact) else load(artifact)

@@ -2,7 +2,8 @@
 
 DeviceFault             a fault of a running program; one line says what, where and what was expected
   AccessFault           out-of-bounds, misaligned
-  ValueFault            value: a field or index that no instruction accepts
+  ValueFault            value: a field that no instruction accepts
+    IndexFault          value: an index in memory, of the user's data, that names no row
   TokenFault            token-overflow, token-left-over
   DeadlockFault         deadlock: every queue is blocked
 """
@@ -78,6 +79,17 @@ class AccessFault(DeviceFault):
 
 class ValueFault(DeviceFault):
     """A field holds a value that the instruction does not define."""
+
+
+class IndexFault(ValueFault):
+    """An index that lies in memory, so one that was given or computed, names none of the `rows`."""
+
+    def __init__(self, place: Place, index: int, rows: int):
+        super().__init__("value", place, f"index = {index}", f"{-rows} to {rows - 1} was expected")
+        self.index, self.rows = index, rows
+
+    def at(self, place: Place) -> "IndexFault":
+        return IndexFault(place, self.index, self.rows)
 
 
 class TokenFault(DeviceFault):

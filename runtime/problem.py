@@ -88,3 +88,26 @@ class UserError(Exception):
         if self.KIND is Kind.IR:
             return tuple(Problem.of_ir(line, "the IR") for line in text.splitlines())
         return (Problem(text, self.KIND),)
+
+
+class ArgumentError(UserError, TypeError):
+    """An argument of a function is of a type that it does not take."""
+
+    @classmethod
+    def of(cls, name: str, rule: str, value: object, remedy: str) -> "ArgumentError":
+        """`<name>: <rule> (found <type of the value>); <remedy>`."""
+        return cls(f"{name}: {rule} (found {'None' if value is None else type(value).__name__}); {remedy}")
+
+
+class FileError(UserError, OSError):
+    """A file cannot be written, or read; it has the number and the reason of what the system said."""
+
+    KIND: ClassVar[Kind] = Kind.FILE
+
+    def __init__(self, text: str, cause: OSError | None = None) -> None:
+        super().__init__(text)
+        if cause is not None:
+            self.errno, self.strerror = cause.errno, cause.strerror
+
+    def __str__(self) -> str:
+        return self.args[0]

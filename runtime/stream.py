@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from .cpu import HostError
-from .faults import DeviceFault
+from .faults import DeadlockFault, DeviceFault, IndexFault, TokenFault
 from .problem import Kind, Problem, UserError
 
 COMPUTE, COPY_IN, COPY_OUT, HOST = "compute", "copy in", "copy out", "host"
@@ -38,12 +38,20 @@ class StreamError(UserError, RuntimeError):
         match self.error:
             case UserError():
                 return self.error.problems
+            case IndexFault(index=index, rows=rows, place=place):
+                where = ", ".join(place.nodes) or self.name
+                # The compiler writes `rows` for every tuple of indices of which one is outside of its axis.
+                found = f"{index}, or a tuple with an index outside of its axis" if index == rows else f"{index}"
+                rule = f"{where}: an index names one of {rows} rows, {-rows} to {rows - 1} (found {found})"
+                return (Problem(f"{rule}; give indices in this range", Kind.DTYPE, where),)
             case DeviceFault(kind=kind, expected=expected, found=found, place=place):
                 line = f"{self.name}: {kind}: {expected} (found {found}, {place})"
-                return (Problem(f"{line}; ask stepwell check which instructions do not wait", Kind.IR),)
+                if isinstance(self.error, TokenFault | DeadlockFault):
+                    return (Problem(f"{line}; ask stepwell check which instructions do not wait", Kind.IR),)
+                return (Problem(f"{line}; mend the row as docs/isa.md says, or report what compiled to it", Kind.IR),)
             case HostError():
-                line = f"{self.name}: onnxruntime runs its nodes (found {self.error})"
-                return (Problem(f"{line}; look at the values that go in", Kind.OPERATOR),)
+                told = "; ".join((str(self.error), "look at the values that go in"))
+                return (Problem(told, Kind.OPERATOR),)
             case _:
                 return (Problem.of_ir(f"{self.name}: {self.error}", self.name),)
 

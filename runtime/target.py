@@ -4,10 +4,11 @@ import dataclasses
 import math
 import tomllib
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .problem import Kind, Problem, UserError
+from .problem import ArgumentError, Kind, Problem, UserError
 
 TARGETS = Path(__file__).parent / "targets"
 LEAST = {"l1_bytes": 4096, "l0a_bytes": 1024, "l0b_bytes": 1024, "l0c_bytes": 2048, "ub_bytes": 4096}
@@ -91,8 +92,13 @@ class Target:
     """Bytes of operands and results that an operator on the CPU goes through."""
 
     @staticmethod
-    def load(name_or_path: str | Path) -> "Target":
-        """A shipped target by name, or a TOML file by path. Raises `TargetError`."""
+    def load(name_or_path: "str | PathLike[str]") -> "Target":
+        """A shipped target by name, or a TOML file by path. Raises `TargetError`, `ArgumentError` for neither."""
+        if not isinstance(name_or_path, str | PathLike):
+            remedy = f"shipped are {', '.join(Target.shipped())}"
+            raise ArgumentError.of(
+                "target", "is a Target, the name of a shipped one or a .toml file", name_or_path, remedy
+            )
         path = Path(name_or_path)
         if path.suffix != ".toml":
             path = TARGETS / f"{name_or_path}.toml"

@@ -46,7 +46,7 @@ FAULT_VALUES = FAULT_FIELD + 1
 WORDS = FAULT_VALUES + 4
 
 # Kinds of faults; `emulator.py` has their texts.
-OUT_OF_BOUNDS, MISALIGNED, BAD_VALUE, BAD_SPACE, TOKEN_ID, TOKEN_OVERFLOW, COUNTER_ID = range(1, 8)
+OUT_OF_BOUNDS, MISALIGNED, BAD_VALUE, BAD_SPACE, TOKEN_ID, TOKEN_OVERFLOW, COUNTER_ID, BAD_INDEX = range(1, 9)
 
 L1, L0A, L0B, L0C, UB, GM = (int(isa.Space[name]) for name in ("L1", "L0A", "L0B", "L0C", "UB", "GM"))
 

@@ -9,7 +9,7 @@ import numpy as np
 from .. import isa
 from ..assembly import row_text
 from ..encoding import Program
-from ..faults import AccessFault, DeadlockFault, DeviceFault, Place, TokenFault, ValueFault
+from ..faults import AccessFault, DeadlockFault, DeviceFault, IndexFault, Place, TokenFault, ValueFault
 from ..generator import FAULT, FAULTS, PC, WIDTH, State
 from . import core as layout
 from .core import Words
@@ -91,6 +91,8 @@ def _fault(kind: int, place: Place, field: str, a: int, b: int, c: int, d: int) 
             f"{field} at byte {a} of {_SPACES[c]} or one of its strides is not aligned",
             f"multiples of {b} were expected",
         )
+    if kind == layout.BAD_INDEX:
+        return IndexFault(place, a, b)
     if kind == layout.BAD_SPACE:
         allowed = "ub, l1 or gm" if d else "l1 or ub"
         return ValueFault("value", place, f"{field} = {isa.Space(a).name.lower()}", f"{allowed} was expected")

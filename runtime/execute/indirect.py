@@ -2,7 +2,7 @@
 
 from ..jit import kernel
 from ..numerics.bits import load_i32, load_i64
-from .core import BAD_SPACE, BAD_VALUE, GM, L1, OK, UB, bad_value, box5, fault, memory, positions
+from .core import BAD_INDEX, BAD_SPACE, GM, L1, OK, UB, bad_value, box5, fault, memory, positions
 from .lanes import copy_bytes
 from .moves import bad_size
 
@@ -61,7 +61,7 @@ def indirect(record: int, core: int, gathers: int) -> int:
                 named = load_i32(index + i0 * x0 + i1 * x1 + i2 * x2, 0)
                 row = named + rows if named < 0 else named
                 if row < 0 or row >= rows:
-                    return fault(core, BAD_VALUE, BOX.index, named, -rows, rows - 1, 0)
+                    return fault(core, BAD_INDEX, BOX.index, named, rows, 0, 0)
                 to = dst + i0 * d0 + i1 * d1 + i2 * d2 + row * to_pitch
                 copy_bytes(to, src + i0 * s0 + i1 * s1 + i2 * s2 + row * from_pitch, length)
     return OK

@@ -99,7 +99,7 @@ def test_odd_models_compute_what_they_say(name: str, precision: str, target: str
 REFUSED: dict[str, tuple[Make, str]] = {
     "an unknown extent": (
         lambda: ModelWriter().model({"x": ["n", 4]}, []),
-        "x: axis 0 has a static extent .found 'n'.; give shapes=",
+        "x: axis 0 has a static extent .found 'n'.; give --shape x=N,",
     ),
     "an operator that is not supported": (models.one("NonZero", (3, 50)), "node: NonZero is not supported"),
     "double": (

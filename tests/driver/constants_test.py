@@ -71,7 +71,7 @@ def test_a_branch_is_chosen_and_the_inputs_are_gone(rate: Any, factor: int) -> N
 def test_a_number_fills_an_input_of_the_shape_that_is_given() -> None:
     artifact = stepwell.compile(rated(), target="tiny", shapes={"mask": [1, 3]}, constants={"sr": 1, "mask": 0.5})
     assert np.array_equal(stepwell.run(artifact, {"x": X})["y"], X * -0.5)
-    with pytest.raises(ImportProblems, match=r"mask: axis 1 has a static extent \(found 'n'\); give shapes="):
+    with pytest.raises(ImportProblems, match=r"mask: axis 1 has a static extent \(found 'n'\); give --shape mask=1,N "):
         stepwell.compile(rated(), target="tiny", constants={"sr": 1, "mask": 0.5})
 
 

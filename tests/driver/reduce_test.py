@@ -19,6 +19,7 @@ from stepwell.dialects.graph.op import InferError
 from stepwell.driver.cli import main
 from stepwell.driver.isolate import CrashError, HangError, isolated
 from stepwell.driver.reduce import ddmin
+from stepwell.driver.report import beside
 from stepwell.driver.symptom import Symptom, rule_of
 from stepwell.frontend import onnx as onnx_import
 from stepwell.passes.fuse import Fuse
@@ -275,6 +276,37 @@ def test_a_pass_that_loses_an_operator_is_found(
     assert data["symptom"]["where"] == "graph"
     assert data["operators"] == ["Relu", "MatMul"]
     assert "departs at graph" in fails(capsys, tmp_path, data["command"])
+
+
+def test_a_bound_goes_along_and_its_text_does_not_contradict_itself(
+    reduce: Reduce, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Halves are good to three digits: a bound of ten makes nearly every model one that departs."""
+    data = reduce(chain(length=4), "--cosine", "0.9999999999")
+    said = fails(capsys, tmp_path, data["command"])
+    assert "departs at graph" in said
+    found = re.search(r"cosine (\S+) with onnxruntime, 0.9999999999 expected", said)
+    assert found is not None
+    assert float(found[1]) < 0.9999999999
+    assert data["symptom"]["text"].startswith("at graph: ")
+    given = ["--target", "tiny", "--quiet", "--cosine", "0.9999999999", "-o", str(tmp_path / "part.onnx")]
+    assert main(["reduce", str(tmp_path / "model.onnx"), *given]) == 0
+    assert capsys.readouterr().out.startswith("departs at graph: ")
+
+
+@pytest.mark.parametrize(
+    ("cosine", "least", "text"),
+    [
+        (0.99951234, 0.9995, "0.999512"),
+        (0.99999999, 0.9995, "1.000000"),
+        (0.99949999, 0.9995, "0.99949999"),
+        (0.99999994, 0.9999999999, "0.9999999"),
+        (1 - 2**-53, 1.0, "0.9999999999999999"),
+        (1.0, 1.0, "1.000000"),
+    ],
+)
+def test_a_cosine_has_the_digits_that_tell_it_from_its_bound(cosine: float, least: float, text: str) -> None:
+    assert beside(cosine, least) == text
 
 
 # graphs inside of nodes

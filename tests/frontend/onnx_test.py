@@ -1,6 +1,9 @@
 """The importer: what it folds, keeps and refuses, and the words it refuses with."""
 
 import copy
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from xdsl.dialects.builtin import ArrayAttr, NameLoc, StringAttr
 
 from stepwell.dialects.evaluate import evaluate
 from stepwell.dialects.graph.constants import ConstantOp, WeightOp
+from stepwell.driver import cli
 from stepwell.frontend.onnx import ImportProblems, ModelFileError, import_onnx, supported
 
 Array = NDArray[Any]
@@ -102,7 +106,7 @@ def test_external_data_is_mapped(tmp_path: Path) -> None:
 def test_a_dynamic_axis_needs_a_shape(extent: Any) -> None:
     (problem,) = problems(relu([extent, 3]))
     assert problem.startswith("x: axis 0 has a static extent (found ")
-    assert 'give shapes={"x": [<' in problem
+    assert f"give --shape x={'N' if extent == 'N' else 'D0'},3 or shapes=" in problem
     assert names_of_ops(relu([extent, 3]), shapes={"x": [2, 3]}) == ["relu"]
 
 
@@ -279,7 +283,9 @@ def test_names_are_unique() -> None:
 def test_an_input_without_a_shape_needs_one() -> None:
     model = relu([2])
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert problems(model)[0].startswith("x: an input has a shape (found none in the model); give shapes=")
+    assert problems(model)[0].startswith(
+        "x: an input has a shape (found none in the model); give --shape x=D0,D1,…, with"
+    )
     assert names_of_ops(model, shapes={"x": [3, 4]}) == ["relu"]
 
 
@@ -291,7 +297,41 @@ def test_an_opset_of_the_future_and_a_huge_input_are_refused() -> None:
 
 def test_a_shape_is_advised_as_the_command_line_takes_it() -> None:
     (problem,) = problems(relu(["N", 3]))
-    assert problem.endswith('give shapes={"x": [<N>, 3]}, or --shape x=<N>,3, with numbers')
+    assert problem.endswith('give --shape x=N,3 or shapes={"x": [N, 3]}, with numbers for N')
+
+
+NAMES = {
+    "input:0": ("unk__653", "UNK__653"),
+    "it's $HOME; `x` > <y>": ("sequence length", "SEQUENCE_LENGTH"),
+    "a=b": ("2*n", "D_2_N"),
+    "-x": ("<?>", "D0"),
+    "two\nlines\\'": ("é", "D0"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_advised_shape_can_be_pasted_in_a_shell(name: str) -> None:
+    """Once numbers stand for the placeholders, the shell and the command line find the name as it is."""
+    dim, placeholder = NAMES[name]
+    node = helper.make_node("Relu", [name], ["y"])
+    model = model_of([node], {name: [dim, 3]}, {"y": TensorProto.FLOAT})
+    (problem,) = problems(model)
+    option = problem[problem.rindex("; give ") + len("; give ") : problem.rindex(" or shapes={")]
+    assert option.rstrip("'").endswith(f"{placeholder},3")
+    pasted = option.removesuffix(f"{placeholder},3") + "5,3"
+    show = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    done = subprocess.run(
+        ["bash", "-c", f'"$0" -c "$1" {pasted}', sys.executable, show], capture_output=True, text=True, check=True
+    )
+    args = cli.build_parser().parse_args(["compile", "m.onnx", *json.loads(done.stdout)])
+    assert args.shape == [(name, (5, 3))]
+
+
+def test_open_axes_of_one_name_are_one_placeholder_and_others_are_not() -> None:
+    (problem,) = problems(relu(["a.b", "a b", "a.b", "n"]))
+    assert "x=A_B_0,A_B_1,A_B_0,N" in problem
+    (problem,) = problems(relu(["n", 4, "n", "?"]))
+    assert problem.endswith('--shape x=N,4,N,D3 or shapes={"x": [N, 4, N, D3]}, with numbers for N and D3')
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_more_bytes_are_refused(saved: Path) -> None:
     saved.write_bytes(saved.read_bytes() + b"\0")
     assert refused(saved).part == "end of the archive"
     saved.write_bytes(b"\0" + saved.read_bytes()[:-1])
-    assert "expected a ZIP archive" in str(refused(saved))
+    assert "is a ZIP archive" in str(refused(saved))
 
 
 def test_every_flipped_bit_is_refused(saved: Path) -> None:
@@ -214,13 +214,13 @@ def test_a_target_of_another_name_and_the_same_numbers_will_do(saved: Path) -> N
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["kernels", 0, "slots"], "two", "manifest.json kernels[0].slots: found 'two'; expected an integer"),
-        (["kernels", 0, "size"], 10**6, "kernel add: found bytes 0 to 1000000 of 1248; expected a part of program.bin"),
-        (["kernels"], {}, "manifest.json kernels: found {}; expected a list"),
+        (["kernels", 0, "slots"], "two", "kernels[0].slots: is an integer (found 'two')"),
+        (["kernels", 0, "size"], 10**6, "is a part of program.bin (found bytes 0 to 1000000 of 1248)"),
+        (["kernels"], {}, "manifest.json kernels: is a list (found {})"),
         (["plans", 0, "steps", 0, "launch"], 5, "plan 0 step 0: kernel 5; there are 1"),
         (["plans", 0, "steps", 0, "arguments"], [[9, 0]], "argument 0: tensor 9; there are 4"),
         (["plans", 0, "steps", 0, "arguments"], [[0, 1000]], "byte 1000 of x, which has 128"),
-        (["plans", 0, "steps", 0, "nodes"], [[7]], "plans[0].steps[0].nodes[0][0]: found 7; expected an index into 2"),
+        (["plans", 0, "steps", 0, "nodes"], [[7]], "plans[0].steps[0].nodes[0][0]: is an index into 2 node names"),
         (["plans", 0, "steps", 0, "nodes"], [], "nodes for 0 slots; the kernel has 2"),
         (["plans", 0, "outputs"], [0], "plan 0: tensor 0 is no output"),
         (["plans"], [], "no plan; at least one was expected"),
@@ -254,11 +254,11 @@ REPEAT: dict[str, Any] = {"repeat": [], "step": 9, "going": 9, "next": 9, "count
     [
         ({"if": 9, "then": [], "otherwise": []}, "plan 0 step 0: tensor 9; one value of b8 was expected"),
         ({"if": 0, "then": [], "otherwise": []}, "plan 0 step 0: tensor 0; one value of b8 was expected"),
-        ({"if": 0, "then": [], "else": []}, "expected the keys if, otherwise, then"),
+        ({"if": 0, "then": [], "else": []}, "is the keys if, otherwise, then"),
         (REPEAT, "plan 0 step 0: tensor 9; one value of i32 was expected; plan 0 step 0: tensor 9; one value of b8"),
         (REPEAT | {"count": 0}, "tensor 0; one value of i32 was expected"),
         (REPEAT | {"repeat": [{"host": 0, "inputs": [], "outputs": []}]}, "plan 0 step 0 step 0: part 0 on the host"),
-        (REPEAT | {"next": None}, "manifest.json plans[0].steps[0].next: found None; expected an integer"),
+        (REPEAT | {"next": None}, "manifest.json plans[0].steps[0].next: is an integer (found None)"),
         ({"copy": 0, "to": 7, "row": -1}, "plan 0 step 0: tensors 0 and 7; there are 4"),
         ({"copy": 0, "to": 2, "row": 7}, "plan 0 step 0: tensor 7; one value of i32 was expected"),
         ({"copy": 0, "to": 1, "row": 1}, "plan 0 step 0: tensor 0 is no row of tensor 1"),
