@@ -431,7 +431,7 @@ def _reduced(w: _Writer, op: tile.TileOp) -> list[str]:
     d0, _, d2 = (s * op.kind(0).esize for s in op.strides.data[0])
     state = "state" if "state" in op.roles else "0"
     target = f"dst, {d0}, {d2}, {DTYPES[op.kind(0).dtype]}"
-    cut = f"{state}, {f['start']}, {f['first']}, {f['last']}"
+    cut = f"{state}, 0, {f['start']}, {f['first']}, {f['last']}"
     return [f"vreduce({f['fn']}, n0, n1, n2, {target}, {w.operand(op, 'a')}, {cut}, S, C)"]
 
 

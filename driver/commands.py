@@ -303,7 +303,8 @@ def _run_data(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
         "host_share": profile.host_share,
         "nodes": [{"nodes": nodes, "cycles": cycles} for nodes, cycles in profile.by_node().items()],
         "overflow": [
-            {"nodes": s.nodes, "kernel": s.kernel, "overflow": s.overflow, "invalid": s.invalid} for s in model.sticky()
+            {"nodes": s.nodes, "kernel": s.kernel, "overflow": s.overflow, "invalid": s.invalid, "wide": s.wide}
+            for s in model.sticky()
         ],
         "agreement": [agreement.to_dict() for agreement in agreements] if agreements is not None else None,
     }
@@ -382,9 +383,15 @@ def time_line(model: Model) -> str:
 
 
 def overflow_line(model: Model) -> str:
-    """What overflowed or became NaN, by ONNX nodes."""
+    """What overflowed, became NaN, or is an integer that 32 bits do not hold, by ONNX nodes."""
     sticky = model.sticky()
-    if not sticky:
-        return "nothing overflowed"
-    lines = [f"  {names(s.nodes)}: {plural(s.overflow, 'overflow')}, {plural(s.invalid, 'new NaN')}" for s in sticky]
-    return "\n".join(["overflowed:", *lines[:_MOST_NODES]])
+    floats = [
+        f"  {names(s.nodes)}: {plural(s.overflow, 'overflow')}, {plural(s.invalid, 'new NaN')}"
+        for s in sticky
+        if s.overflow or s.invalid
+    ]
+    integers = [f"  {names(s.nodes)}: {plural(s.wide, 'result')} beyond 32 bits" for s in sticky if s.wide]
+    lines = ["overflowed:", *floats[:_MOST_NODES]] if floats else []
+    if integers:
+        lines += ["integers that left 32 bits (arithmetic wrapped, casts clamped):", *integers[:_MOST_NODES]]
+    return "\n".join(lines or ["nothing overflowed"])

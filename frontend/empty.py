@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
+from onnx.shape_inference import InferenceError
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.arithmetic import AddOp, MulOp
@@ -46,7 +47,10 @@ def empty_outputs(node: Node) -> Sequence[Array] | None:
     outputs = [helper.make_tensor_value_info(key, TensorProto.UNDEFINED, None) for key in node.proto.output if key]
     graph = helper.make_graph([node.proto], "one", [_info(key, given[key]) for key in given], outputs, known)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.proto.domain, node.opset)])
-    kinds = [info.type.tensor_type for info in TRIAL.infer(model).graph.output]
+    try:
+        kinds = [info.type.tensor_type for info in TRIAL.infer(model).graph.output]
+    except InferenceError:  # a node of a wrong form
+        return None
     sizes = [[dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim] for kind in kinds]
     if any(0 not in size or -1 in size for size in sizes):
         return None

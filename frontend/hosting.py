@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx.shape_inference import InferenceError
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.constants import ELEMENTS, NUMPY
@@ -105,7 +106,8 @@ class Hosting:
     def append(self, rows: SSAValue, row: SSAValue, name: str, reason: str) -> SSAValue:
         """Rows and one more."""
         known = {"axis": np.zeros(1, np.int64)} if self._opset >= 13 else {}
-        proto = onnx.helper.make_node("Unsqueeze", ["row", *known], ["one"], **({} if known else {"axes": [0]}))
+        axes: dict[str, Any] = {} if known else {"axes": [0]}
+        proto = onnx.helper.make_node("Unsqueeze", ["row", *known], ["one"], **axes)
         (one,) = self._insert(proto, name, {"row": row}, known, reason)
         proto = onnx.helper.make_node("Concat", ["rows", "one"], ["more"], axis=0)
         (more,) = self._insert(proto, name, {"rows": rows, "one": one}, {}, reason)
@@ -217,9 +219,16 @@ def result_types(model: onnx.ModelProto, text: bytes) -> list[HostType]:
     if all(extents for _, _, extents in outputs):
         ranks: dict[str, int] = {}
     else:  # onnxruntime gives an unknown shape and that of a number alike
-        inferred = TRIAL.infer(model, data_prop=True).graph.output
-        ranks = {info.name: 0 for info in inferred if info.type.tensor_type.HasField("shape")}
+        ranks = {info.name: 0 for info in _inferred(model) if info.type.tensor_type.HasField("shape")}
     return [_result_type(output, output[0] in ranks) for output in outputs]
+
+
+def _inferred(model: onnx.ModelProto) -> Sequence[onnx.ValueInfoProto]:
+    """The outputs by ONNX's inference; nothing if it stops."""
+    try:
+        return TRIAL.infer(model, data_prop=True).graph.output
+    except InferenceError:
+        return ()
 
 
 def _result_type(output: Output, has_shape: bool) -> HostType:

@@ -12,7 +12,7 @@ import onnx
 from onnx.defs import SchemaError, get_schema
 from xdsl.ir import SSAValue
 
-from ..dialects.graph.arithmetic import AddOp, AndOp, SubOp
+from ..dialects.graph.arithmetic import AndOp, SubOp, XorOp
 from ..dialects.graph.elementwise import CopyOp
 from ..dialects.graph.op import element, i32
 from .float8 import INNER
@@ -73,7 +73,7 @@ def within(node: Node, value: Value | None, kind: np.dtype[Any]) -> Value | None
     if kind == np.uint16:
         return node.emit(AndOp, value, mask)
     half = node.builder.constant(np.array(HALF, np.int32))
-    return node.emit(SubOp, node.emit(AndOp, node.emit(AddOp, value, half), mask), half)
+    return node.emit(SubOp, node.emit(XorOp, node.emit(AndOp, value, mask), half), half)  # none leaves 32 bits
 
 
 def tagged(node: Node, results: Sequence[Value | None], tags: dict[SSAValue, np.dtype[Any]]) -> Sequence[Value | None]:

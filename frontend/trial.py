@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from onnx.shape_inference import InferenceError
 
 from ..dialects.graph.op import InferError
 from ..runtime.cpu import HostError, compiled
@@ -152,11 +153,14 @@ class Trial:
         return self._ask("run", model, values)
 
     def infer(self, model: onnx.ModelProto, data_prop: bool = False) -> onnx.ModelProto:
-        """The model with the types and shapes that ONNX infers. Raises `InferError`."""
+        """The model with the types and shapes that ONNX infers. Raises `InferenceError` if its rules do not allow it,
+        `InferError` if they crash."""
         try:
             return onnx.load_from_string(self._ask("infer", model.SerializeToString(), data_prop))
-        except HostError as error:
+        except CrashError as error:
             raise InferError(f"types and shapes follow by ONNX's rules (found {error})", broken=True) from None
+        except HostError as error:
+            raise InferenceError(str(error)) from None
 
     def _ask(self, kind: str, text: bytes, values: Any) -> Any:
         with self.open(), self._lock:
@@ -276,7 +280,7 @@ def _answer(kind: str, text: bytes, values: Any) -> tuple[bool, Any]:
         if kind == "run":
             return False, model.run(values)
         return False, [(output.name, output.type, output.shape) for output in model.session.get_outputs()]
-    except (HostError, onnx.shape_inference.InferenceError) as error:
+    except (HostError, InferenceError) as error:
         return True, str(error)
 
 

@@ -13,7 +13,7 @@ from ..dialects.graph import OPERATORS
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.op import GraphOp
 from .context import PassError, compile_context
-from .fold import computed, insert_constant
+from .fold import folded, insert_constant
 from .products import plain_product
 from .rewrite import Pattern, Rewriter, rewrite
 from .values import array_of
@@ -50,12 +50,8 @@ def decompose_op(op: GraphOp, rewriter: Rewriter) -> None:
     """Puts the parts in place of the op; one whose operands are constants (the padding of a weight) is computed."""
     arrays = [array_of(operand, rewriter.ctx) for operand in op.operands]
     known = [array for array in arrays if array is not None]
-    if len(known) < len(arrays):
-        values = list(op.decompose(rewriter))
-    elif len(op.results) == 1:
-        values = [insert_constant(computed(op, known), rewriter)]
-    else:
-        values = [insert_constant(array, rewriter) for array in op.evaluate_all(*known)]
+    found = folded(op, known) if len(known) == len(arrays) else None
+    values = list(op.decompose(rewriter)) if found is None else [insert_constant(x, rewriter) for x in found]
     for result, value in zip(op.results, values, strict=True):
         if result.type != value.type:
             raise PassError(

@@ -20,6 +20,7 @@ from ..dialects.graph.op import FLOATS, Array, GraphOp, element, f32, shape
 from ..dialects.graph.properties import ints
 from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp, ViewOp
 from ..dialects.standin import StandIn, in_order, stand_in
+from ..runtime.numerics import host
 from .context import compile_context
 from .rewrite import Pattern, Rewriter, merge_equal_ops, rewrite
 from .values import producer
@@ -81,7 +82,7 @@ MOST_GROWTH = 4
 
 
 def fold_constant(op: GraphOp, rewriter: Rewriter) -> None:
-    """An op of constants is a constant."""
+    """An op of constants is a constant; one that leaves 32 bits stays, so that the device counts it."""
     if not op.operands:
         return
     arrays = [constant_value(operand, rewriter.ctx.weights) for operand in op.operands]
@@ -91,7 +92,15 @@ def fold_constant(op: GraphOp, rewriter: Rewriter) -> None:
     size = math.prod(shape(op.results[0])) * known[0].itemsize
     if size > max(LEAST_BYTES, MOST_GROWTH * sum(array.nbytes for array in known)):
         return
-    rewriter.replace_by(op, insert_constant(computed(op, known), rewriter))
+    if (found := folded(op, known)) is not None:
+        rewriter.replace_by(op, insert_constant(found[0], rewriter))
+
+
+def folded(op: GraphOp, known: Sequence[Array]) -> list[Array] | None:
+    """The results of an op of constants; None if an integer leaves 32 bits, which the device is to count."""
+    with host.counting() as counts:
+        found = [computed(op, known)] if len(op.results) == 1 else list(op.evaluate_all(*known))
+    return None if counts[host.WIDE] else found
 
 
 def computed(op: GraphOp, known: Sequence[Array]) -> Array:

@@ -44,6 +44,7 @@ class RowCounts:
 
     overflow: Words
     invalid: Words
+    wide: Words
 
 
 def prepare(program: Program) -> Prepared:
@@ -104,7 +105,7 @@ def run(
             f"{kernel}: counters of {counters.dtype}{list(counters.shape)}; expected int64[{isa.COUNTERS}]"
         )
     registers = launch_registers(tuple(arguments), count, l1_base, ub_base, id_base)
-    row_counts = np.zeros((len(prepared.program), 2), np.int64)
+    row_counts = np.zeros((len(prepared.program), layout.ROW_COUNTERS), np.int64)
     depth = target.queue_depth
     working = [
         _begin(
@@ -125,7 +126,7 @@ def run(
     for core in working:
         if core.memory.tokens.any():
             raise where.tokens_left(core.number, core.memory.tokens)
-    return RowCounts(row_counts[:, 0], row_counts[:, 1])
+    return RowCounts(*row_counts.T)
 
 
 def _begin(

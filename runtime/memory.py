@@ -83,6 +83,8 @@ class CoreMemory:
     words: Words
     tokens: Words
     scratch: Bytes
+    carry: Bytes
+    """Beside UB: what integer lanes there have beyond 32 bits."""
     block: Words
     """Records of the block generator."""
     address: int
@@ -105,9 +107,9 @@ class Memory:
     def _core(self) -> CoreMemory:
         t = self.target
         tokens, words = np.zeros(PAIRS, np.int64), np.zeros(layout.WORDS, np.int64)
-        sizes = t.l1_bytes, 7 * t.l0a_bytes, 7 * t.l0b_bytes, t.l0c_bytes, t.ub_bytes, _SCRATCH
-        l1, l0a, l0b, l0c, ub, scratch = _allocate(sizes)
-        made = CoreMemory(l1, l0a, l0b, l0c, ub, words, tokens, scratch, new_block(), words.ctypes.data)
+        sizes = t.l1_bytes, 7 * t.l0a_bytes, 7 * t.l0b_bytes, t.l0c_bytes, t.ub_bytes, _SCRATCH, 2 * t.ub_bytes
+        l1, l0a, l0b, l0c, ub, scratch, carry = _allocate(sizes)
+        made = CoreMemory(l1, l0a, l0b, l0c, ub, words, tokens, scratch, carry, new_block(), words.ctypes.data)
         places = {
             isa.Space.GM: self.gm,
             isa.Space.L1: l1,
@@ -122,6 +124,7 @@ class Memory:
             words[layout.SIZE + space] = sizes.get(space, array.size)
             words[layout.TOP + space] = 0 if space == isa.Space.GM else words[layout.SIZE + space]
         words[layout.TOKENS], words[layout.SCRATCH] = tokens.ctypes.data, scratch.ctypes.data
+        words[layout.CARRY] = carry.ctypes.data
         return made
 
     def write(self, address: int, values: npt.NDArray[Any]) -> None:

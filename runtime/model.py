@@ -28,12 +28,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Sticky:
-    """What docs/numerics.md §8 counts, for the ONNX nodes of a slot: results that overflowed, NaNs that appeared."""
+    """What docs/numerics.md §8 counts, for the ONNX nodes of a slot: results that overflowed, NaNs that appeared,
+    integers that 32 bits do not hold."""
 
     nodes: tuple[str, ...]
     kernel: str
     overflow: int
     invalid: int
+    wide: int
 
 
 class Model:
@@ -209,16 +211,16 @@ class Model:
             memory.write(self._address(to) + row * source.nbytes, self.peek(source))
 
     def sticky(self) -> list[Sticky]:
-        """Overflows and NaNs of the last run by ONNX nodes, worst first; empty if there were none."""
+        """Overflows, NaNs and wide integers of the last run by ONNX nodes, worst first; empty if there were none."""
         found: dict[tuple[tuple[str, ...], str], list[int]] = {}
         for segment, counts in self._counts:
-            for index in np.flatnonzero(counts.overflow + counts.invalid):
+            for index in np.flatnonzero(counts.overflow + counts.invalid + counts.wide):
                 nodes = segment.nodes[segment.program[int(index)].slot]
-                sums = found.setdefault((nodes, self._kernel_of(segment, int(index))), [0, 0])
-                sums[0] += int(counts.overflow[index])
-                sums[1] += int(counts.invalid[index])
+                sums = found.setdefault((nodes, self._kernel_of(segment, int(index))), [0, 0, 0])
+                for place, of_rows in enumerate((counts.overflow, counts.invalid, counts.wide)):
+                    sums[place] += int(of_rows[index])
         listed = [Sticky(nodes, kernel, *sums) for (nodes, kernel), sums in found.items()]
-        return sorted(listed, key=lambda entry: -entry.overflow - entry.invalid)
+        return sorted(listed, key=lambda entry: -entry.overflow - entry.invalid - entry.wide)
 
     def peek(self, tensor: Tensor) -> Array:
         """A copy of what lies at a tensor's place now; temporaries share places."""

@@ -31,9 +31,12 @@ TOP = SIZE + SPACES
 TOKENS = TOP + SPACES
 COUNTERS = TOKENS + 1
 ROW_COUNTS = COUNTERS + 1
-"""Address of (overflow, invalid) for each row."""
+"""Address of (overflow, invalid, wide) for each row."""
+ROW_COUNTERS = 3
 SCRATCH = ROW_COUNTS + 1
-BLOCK = SCRATCH + 1
+CARRY = SCRATCH + 1
+"""Address of two words for each word of UB: lanes of integer reductions with what goes beyond 32 bits."""
+BLOCK = CARRY + 1
 """Address of the records that the generator wrote, their number, and the next one to execute."""
 COUNT = BLOCK + 1
 AT = COUNT + 1

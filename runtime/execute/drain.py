@@ -10,6 +10,7 @@ from .core import (
     L1,
     OK,
     ROW,
+    ROW_COUNTERS,
     ROW_COUNTS,
     SCRATCH,
     UB,
@@ -67,15 +68,16 @@ def count_special(record: int, core: int, c: int, bias: int, v: int, n: int) -> 
         acc = ZERO if whole else load_f32(c, j)
         infinite += (x - x != ZERO) & (x == x) & (b - b == ZERO)
         invalid += (x != x) & (acc == acc) & (b == b)
-    count(record, core, infinite, invalid)
+    count(record, core, infinite, invalid, 0)
 
 
 @inline
-def count(record: int, core: int, overflow: int, invalid: int) -> None:
+def count(record: int, core: int, overflow: int, invalid: int, wide: int) -> None:
     """Adds to the sticky counters of the row."""
-    counts, row = load_i64(core, ROW_COUNTS), 2 * load_i64(record, ROW)
+    counts, row = load_i64(core, ROW_COUNTS), ROW_COUNTERS * load_i64(record, ROW)
     store_i64(counts, row, load_i64(counts, row) + overflow)
     store_i64(counts, row + 1, load_i64(counts, row + 1) + invalid)
+    store_i64(counts, row + 2, load_i64(counts, row + 2) + wide)
 
 
 @kernel
@@ -93,9 +95,10 @@ def drain_run(
     compute(v, source, scale, bias if bias else neutral, low, high, n)
     if largest_bits(v, n) >= INF_BITS:
         count_special(record, core, c, bias, v, n)
-    overflow = narrow_real(v, dst, size, load_i64(record, DRAIN.dtype), n, v + 4 * CHUNK)
-    if overflow:
-        count(record, core, overflow, 0)
+    dtype = load_i64(record, DRAIN.dtype)
+    found = narrow_real(v, dst, size, dtype, n, v + 4 * CHUNK)
+    if found:
+        count(record, core, 0 if dtype == I32 else found, 0, found if dtype == I32 else 0)
 
 
 @inline

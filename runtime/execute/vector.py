@@ -5,7 +5,20 @@ from ..jit import inline, kernel
 from ..numerics import reduction, vector
 from ..numerics.bits import load_f32, load_i64
 from ..numerics.functions import FUNCTIONS
-from .core import OK, ROW, ROW_COUNTS, SCRATCH, UB, bad_value, box5, element_size, memory, positions
+from .core import (
+    CARRY,
+    OK,
+    ROW,
+    ROW_COUNTERS,
+    ROW_COUNTS,
+    SCRATCH,
+    UB,
+    bad_value,
+    box5,
+    element_size,
+    memory,
+    positions,
+)
 
 VMAP, VREDUCE, IOTA = positions("vmap"), positions("vreduce"), positions("iota")
 FUNCTION_COUNT, REDUCTION_COUNT, LAST_TYPE = len(FUNCTIONS), len(isa.REDUCTIONS), max(isa.DTYPES.values())
@@ -30,8 +43,8 @@ def place(record: int, core: int, address: int) -> int:
 
 @inline
 def counters(record: int, core: int) -> int:
-    """The address of the row's overflow and invalid."""
-    return load_i64(core, ROW_COUNTS) + 16 * load_i64(record, ROW)
+    """The address of the row's counters."""
+    return load_i64(core, ROW_COUNTS) + 8 * ROW_COUNTERS * load_i64(record, ROW)
 
 
 @kernel
@@ -127,6 +140,7 @@ def vreduce(record: int, core: int) -> int:
         load_i64(record, VREDUCE.a2),
         load_i64(record, VREDUCE.ta),
         place(record, core, VREDUCE.state),
+        load_i64(core, CARRY) + 2 * load_i64(record, VREDUCE.state),
         load_i64(record, VREDUCE.start),
         first,
         last,

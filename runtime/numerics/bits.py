@@ -134,6 +134,19 @@ shr32: Callable[[int, int], int] = _binary(_types.int32, lambda b, x, y: b.ashr(
 sdiv64: Callable[[int, int], int] = _binary(_types.int64, lambda b, x, y: b.sdiv(x, y))
 srem64: Callable[[int, int], int] = _binary(_types.int64, lambda b, x, y: b.srem(x, y))
 
+BEYOND = i64(1 << 40)
+
+
+@jit.inline
+def times(x: int, y: int) -> int:
+    """x·y modulo 2³² as an i32 where that is the product, else `BEYOND` more: so products of any length are known to
+    have left 32 bits, unless a factor is 0."""
+    low, other = i64(i32(x)), i64(i32(y))
+    exact = low * other
+    result = i64(i32(exact))
+    left = (exact != result) | ((x != low) & (y != i64(0))) | ((y != other) & (x != i64(0)))
+    return result + (BEYOND if left else i64(0))
+
 
 def _choose(kind: Any) -> Callable[[bool, Any, Any], Any]:
     def definition(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:

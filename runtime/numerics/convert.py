@@ -206,6 +206,26 @@ def _count_overflow(s: int, n: int, limit: int) -> int:
 
 
 @jit.inline
+def count_wide(s: int, n: int) -> int:
+    """How many of n i64 values i32 does not hold."""
+    count = ZERO_I
+    for k in range(n):
+        value = load_i64(s, k)
+        count += i64(value != i64(i32(value)))
+    return count
+
+
+@jit.inline
+def _count_beyond(s: int, n: int) -> int:
+    """How many f32 values, infinities too, lie beyond i32."""
+    count = i32(0)
+    for k in range(n):
+        x = load_f32(s, k)
+        count = i32(count + i32((x >= f32(2147483648.0)) | (x < f32(-2147483648.0))))
+    return i64(count)
+
+
+@jit.inline
 def _to_i32(x: float) -> int:
     """Truncated toward zero and clamped; 0 for NaN. In f64, where the bounds are exact."""
     wide = f64(select(x != x, ZERO, x))
@@ -258,7 +278,7 @@ def narrow_small(s: int, d: int, dtype: int, n: int) -> None:
 
 @jit.inline
 def _narrow_real(s: int, d: int, dtype: int, n: int) -> int:
-    """To a contiguous row of any type; returns overflows."""
+    """To a contiguous row of any type; returns overflows, of i32 how many are beyond it."""
     if dtype <= F32:
         return _narrow_floats(s, d, dtype, n)
     if dtype == B8:
@@ -273,6 +293,7 @@ def _narrow_real(s: int, d: int, dtype: int, n: int) -> int:
     elif dtype == I32:
         for k in range(n):
             store_i32(d, k, _to_i32(load_f32(s, k)))
+        return _count_beyond(s, n)
     else:
         for k in range(n):
             store_i64(d, k, _to_i64(load_f32(s, k)))
@@ -292,13 +313,14 @@ def _whole_to_f32(value: int, dtype: int) -> float:
 
 @jit.inline
 def _narrow_whole(s: int, d: int, dtype: int, n: int) -> int:
-    """To a contiguous row of any type; returns overflows."""
+    """To a contiguous row of any type; returns overflows, of i32 how many are beyond it."""
     if dtype == I8 or dtype == U8:  # noqa: SIM109
         for k in range(n):
             store_i8(d, k, i32(load_i64(s, k)))
     elif dtype == I32:
         for k in range(n):
             store_i32(d, k, i32(load_i64(s, k)))
+        return count_wide(s, n)
     elif dtype == B8:
         for k in range(n):
             store_i8(d, k, i32(load_i64(s, k) != ZERO_I))
@@ -314,7 +336,7 @@ def _narrow_whole(s: int, d: int, dtype: int, n: int) -> int:
 
 @jit.kernel
 def narrow_real(s: int, d: int, stride: int, dtype: int, n: int, raw: int) -> int:
-    """n f32 values at s, cast to d, d + stride, …; returns how many finite values became infinite."""
+    """n f32 values at s, cast to d, d + stride, …; returns how many finite ones became infinite, or are beyond i32."""
     size = size_of(dtype)
     overflows = _narrow_real(s, d if stride == size else raw, dtype, n)
     if stride != size:
@@ -324,7 +346,7 @@ def narrow_real(s: int, d: int, stride: int, dtype: int, n: int, raw: int) -> in
 
 @jit.kernel
 def narrow_whole(s: int, d: int, stride: int, dtype: int, n: int, raw: int) -> int:
-    """n i64 values at s (overwritten), cast to d, d + stride, …; returns how many became infinite."""
+    """n i64 values at s (overwritten), cast to d, d + stride, …; returns how many became infinite, or leave i32."""
     size = size_of(dtype)
     overflows = _narrow_whole(s, d if stride == size else raw, dtype, n)
     if stride != size:

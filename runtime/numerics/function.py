@@ -33,6 +33,7 @@ from .bits import (
     sqrt,
     srem64,
     store_f32,
+    times,
 )
 from .convert import largest_bits
 from .functions import FN, FUNCTIONS, RFN
@@ -105,12 +106,12 @@ def _whole_mod(a: int, b: int) -> int:
 
 @jit.inline
 def _whole_pow(a: int, b: int) -> int:
-    """a to the power b modulo 2⁶⁴; with b negative, 1 divided by the power. Slow."""
+    """a to the power b as `times` has it; with b negative, 1 divided by the power. Slow."""
     result, base, left = UNIT, a, abs(b)
     while left > NONE:
         if left & UNIT:
-            result *= base
-        base *= base
+            result = times(result, base)
+        base = times(base, base)
         left >>= UNIT
     if b >= NONE:
         return result

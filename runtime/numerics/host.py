@@ -1,12 +1,14 @@
 """Numpy-facing numerics: what the graph and tile evaluators compute with, by the kernels that the emulator uses.
 
 Arrays have a numpy type of `dtype.DType` (bf16 through ml_dtypes); a Python number among the operands is a constant of
-the type the others compute in. `counters`, an int64[2], is where overflows and invalid results are added up (section
-8).
+the type the others compute in. `counters`, an int64[3], is where overflows, invalid and wide results are added up
+(section 8).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -24,6 +26,9 @@ Array = npt.NDArray[Any]
 Number = float | int | bool
 
 _IM2COL_BYTES = 4 << 20  # of the matrix that a convolution builds at a time
+OVERFLOW, INVALID, WIDE = range(3)
+"""What the counters are of."""
+_counting: ContextVar[npt.NDArray[np.int64] | None] = ContextVar("counting", default=None)
 
 
 def _work() -> Array:
@@ -90,7 +95,7 @@ def elementwise(
         natural = DType.B8 if row.is_predicate else DType.of(arrays[1 if fn == FN.WHERE else 0])
         out = np.empty(shape, (natural if dtype is None else dtype).numpy)
     kinds = [int(DType.of(a)) for a in (out, *arrays)]
-    work, counts = _work(), np.zeros(2, np.int64)
+    work, counts = _work(), np.zeros(3, np.int64)
     views = [out, *(np.broadcast_to(a, shape) for a in arrays)]
     absent = ((0, 0, 0, 0), 0)
     for extents, places in _walks(shape, views):
@@ -104,8 +109,20 @@ def elementwise(
 
 
 def _add(counters: npt.NDArray[np.int64] | None, counts: npt.NDArray[np.int64]) -> None:
-    if counters is not None:
-        counters += counts
+    for total in (counters, _counting.get()):
+        if total is not None:
+            total += counts
+
+
+@contextmanager
+def counting() -> Generator[npt.NDArray[np.int64]]:
+    """Counters of all that is computed inside."""
+    counters = np.zeros(3, np.int64)
+    before = _counting.set(counters)
+    try:
+        yield counters
+    finally:
+        _counting.reset(before)
 
 
 def cast(x: Array, dtype: DType, counters: npt.NDArray[np.int64] | None = None) -> Array:
@@ -135,11 +152,11 @@ def reduce(
     after = math.prod(x.shape[reduced[-1] + 1 :]) if adjacent else 1
     rows = np.ascontiguousarray(x.transpose(order)).reshape(before, length, after)
     out = np.empty((before, after), (kind if dtype is None else dtype).numpy)
-    counts = np.zeros(2, np.int64)
+    counts = np.zeros(3, np.int64)
     work = _work()
     reduction.vreduce(
         int(fn), before, length, after, out.ctypes.data, out.strides[0], out.strides[1], int(DType.of(out)),
-        rows.ctypes.data, rows.strides[0], rows.strides[1], rows.strides[2], int(kind), 0, 0, 1, 1,
+        rows.ctypes.data, rows.strides[0], rows.strides[1], rows.strides[2], int(kind), 0, 0, 0, 1, 1,
         work.ctypes.data, counts.ctypes.data,
     )  # fmt: skip
     _add(counters, counts)

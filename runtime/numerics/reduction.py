@@ -1,6 +1,7 @@
 """Reductions with eight lanes by absolute index (section 6), so that cutting one at multiples of 8 changes no bit.
 
-Real values reduce in f32; integers in i64 whose low 32 bits are the contract's i32, and state holds these.
+Real values reduce in f32; integers in i64 whose low 32 bits are the contract's i32, and state holds these. The rest of
+an i64 only tells whether the result has left 32 bits (section 8): of a sum it is exact, of a product as `times` has it.
 """
 
 from collections.abc import Callable
@@ -24,8 +25,9 @@ from .bits import (
     store_f32,
     store_i32,
     store_i64,
+    times,
 )
-from .convert import CHUNK, narrow_real, narrow_whole, size_of, widen_real, widen_whole
+from .convert import CHUNK, count_wide, narrow_real, narrow_whole, size_of, widen_real, widen_whole
 from .dtype import F32 as F32_CODE
 from .functions import RFN
 from .scalar import INF, ONE, ZERO
@@ -59,7 +61,7 @@ def combine_whole(fn: int, x: int, y: int) -> int:
         return x + y
     if fn == MAX:
         return max(x, y)
-    return min(x, y) if fn == MIN else x * y
+    return min(x, y) if fn == MIN else times(x, y)
 
 
 @jit.inline
@@ -83,7 +85,7 @@ def identity_whole(fn: int) -> int:
 
 
 def _vector_steps(real: bool) -> tuple[Callable[[Any, Any, Any], Any], ...]:
-    """The steps of SUM, MAX, MIN and PROD on vectors of 8."""
+    """The steps of SUM, MAX, MIN and, of floats, PROD on vectors of 8."""
     if real:
         return (
             lambda b, x, y: b.fadd(x, y),
@@ -95,7 +97,6 @@ def _vector_steps(real: bool) -> tuple[Callable[[Any, Any, Any], Any], ...]:
         lambda b, x, y: b.add(x, y),
         lambda b, x, y: b.select(b.icmp_signed(">", x, y), x, y),
         lambda b, x, y: b.select(b.icmp_signed("<", x, y), x, y),
-        lambda b, x, y: b.mul(x, y),
     )
 
 
@@ -135,21 +136,36 @@ lanes_i64 = _make_lanes(I64)
 
 
 @jit.inline
-def _start_lanes(whole: bool, fn: int, state: int, first: int, lane: int, step: int) -> None:
+def _resumed(state: int, carry: int, j: int) -> int:
+    """Lane j of integers, with what `carry` has of it beyond 32 bits, which is taken away."""
+    low = i64(load_i32(state, j))
+    if carry == N0:
+        return low
+    kept = load_i64(carry, j)
+    store_i64(carry, j, N0)
+    return kept if i64(i32(kept)) == low else low
+
+
+@jit.inline
+def _start_lanes(whole: bool, fn: int, state: int, carry: int, first: int, lane: int, step: int) -> None:
     """Eight lanes, `step` elements apart, from state or from the identity."""
-    for j in range(N8):
-        if whole:
-            store_i64(lane, j * step, identity_whole(fn) if first != N0 else i64(load_i32(state, j)))
-        else:
+    if whole:
+        for j in range(N8):
+            store_i64(lane, j * step, identity_whole(fn) if first != N0 else _resumed(state, carry, j))
+    else:
+        for j in range(N8):
             store_f32(lane, j * step, identity(fn) if first != N0 else load_f32(state, j))
 
 
 @jit.inline
-def _save_lanes(whole: bool, state: int, lane: int, step: int) -> None:
-    for j in range(N8):
-        if whole:
+def _save_lanes(whole: bool, state: int, carry: int, lane: int, step: int) -> None:
+    if whole:
+        for j in range(N8):
             store_i32(state, j, i32(load_i64(lane, j * step)))
-        else:
+            if carry != N0:
+                store_i64(carry, j, load_i64(lane, j * step))
+    else:
+        for j in range(N8):
             store_f32(state, j, load_f32(lane, j * step))
 
 
@@ -178,7 +194,7 @@ def _accumulate(whole: bool, fn: int, lane: int, x: int, phase: int, n: int) -> 
         else:
             store_f32(lane, j, combine(fn, load_f32(lane, j), load_f32(x, k)))
         k += N1
-    blocks = (n - k) >> i64(3)
+    blocks = N0 if whole and fn == PROD else (n - k) >> i64(3)
     if whole:
         lanes_i64(fn, lane, x + k * N8, blocks)
     else:
@@ -186,7 +202,7 @@ def _accumulate(whole: bool, fn: int, lane: int, x: int, phase: int, n: int) -> 
     k += blocks * N8
     for j in range(n - k):
         if whole:
-            store_i64(lane, j, combine_whole(fn, load_i64(lane, j), load_i64(x, k + j)))
+            store_i64(lane, j & N7, combine_whole(fn, load_i64(lane, j & N7), load_i64(x, k + j)))
         else:
             store_f32(lane, j, combine(fn, load_f32(lane, j), load_f32(x, k + j)))
 
@@ -250,43 +266,52 @@ def _write_results(whole: int, x: int, d: int, stride: int, dtype: int, n: int, 
 
 
 @jit.inline
-def _count(counters: int, overflows: int, invalid: int) -> None:
+def _count(counters: int, overflows: int, invalid: int, wide: int) -> None:
     store_i64(counters, N0, load_i64(counters, N0) + overflows)
     store_i64(counters, N1, load_i64(counters, N1) + invalid)
+    store_i64(counters, N2, load_i64(counters, N2) + wide)
+
+
+@jit.inline
+def _carry_of(carry: int, number: int) -> int:
+    """Where the lanes of a reduction stand in `carry`, 0 if there is none."""
+    return N0 if carry == N0 else carry + number * (N2 * LANES_SIZE)
 
 
 @jit.kernel
 def _reduce_inner(
     fn: int, whole: int, n0: int, n1: int, n2: int, d: int, ds0: int, ds2: int, dt: int,
-    a: int, as0: int, as1: int, as2: int, at: int, state: int, start: int, first: int, last: int,
+    a: int, as0: int, as1: int, as2: int, at: int, state: int, carry: int, start: int, first: int, last: int,
     scratch: int, counters: int,
 ) -> None:  # fmt: skip
     """One reduction after the other."""
     is_whole = whole != N0
     row, raw, out, lane = scratch, scratch + i64(AREA), scratch + i64(2 * AREA), scratch + i64(3 * AREA)
     touches = first == N0 or last == N0
-    overflows, invalid = N0, N0
+    overflows, invalid, wide = N0, N0, N0
     for i0 in range(n0):
         for j in range(N0, n2, WIDTH):
             count = min(WIDTH, n2 - j)
             for k in range(count):
                 source = a + i0 * as0 + (j + k) * as2
                 place = state + (i0 * n2 + j + k) * LANES_SIZE if touches else state
-                _start_lanes(is_whole, fn, place, first, lane, N1)
+                held = _carry_of(carry, i0 * n2 + j + k)
+                _start_lanes(is_whole, fn, place, held, first, lane, N1)
                 _reduce_row(is_whole, fn, source, as1, at, n1, start, lane, row, raw)
                 if last != N0:
                     _fold_lanes(is_whole, fn, lane, N1)
                 if not is_whole and _is_invalid(lane, N1, first == N0, source, as1, at, n1, place, scratch):
                     invalid += N1
                 if last == N0:
-                    _save_lanes(is_whole, place, lane, N1)
+                    _save_lanes(is_whole, place, held, lane, N1)
                 elif is_whole:
                     store_i64(out, k, load_i64(lane, N0))
                 else:
                     store_f32(out, k, load_f32(lane, N0))
             if last != N0:
+                wide += count_wide(out, count) if is_whole else N0
                 overflows += _write_results(whole, out, d + i0 * ds0 + j * ds2, ds2, dt, count, raw)
-    _count(counters, overflows, invalid)
+    _count(counters, overflows, invalid, wide)
 
 
 @jit.kernel
@@ -345,21 +370,22 @@ def _fold_rows(whole: int, fn: int, lanes: int, n: int) -> None:
 @jit.kernel
 def _reduce_outer(
     fn: int, whole: int, n0: int, n1: int, n2: int, d: int, ds0: int, ds2: int, dt: int,
-    a: int, as0: int, as1: int, as2: int, at: int, state: int, start: int, first: int, last: int,
+    a: int, as0: int, as1: int, as2: int, at: int, state: int, carry: int, start: int, first: int, last: int,
     scratch: int, counters: int,
 ) -> None:  # fmt: skip
     """COLUMNS reductions at a time, row by row."""
     is_whole = whole != N0
     size = N8 if is_whole else N4
     row, raw, lanes = scratch, scratch + i64(AREA), scratch + i64(2 * AREA)
-    overflows, invalid = N0, N0
+    overflows, invalid, wide = N0, N0, N0
     for i0 in range(n0):
         for j in range(N0, n2, COLUMNS):
             n = min(COLUMNS, n2 - j)
             source = a + i0 * as0 + j * as2
             place = state + (i0 * n2 + j) * LANES_SIZE
             for k in range(n):
-                _start_lanes(is_whole, fn, place + k * LANES_SIZE, first, lanes + k * size, COLUMNS)
+                held = _carry_of(carry, i0 * n2 + j + k)
+                _start_lanes(is_whole, fn, place + k * LANES_SIZE, held, first, lanes + k * size, COLUMNS)
             _collect_rows(whole, fn, source, as1, as2, at, n1, n, start, lanes, row, raw)
             if last != N0:
                 _fold_rows(whole, fn, lanes, n)
@@ -368,34 +394,36 @@ def _reduce_outer(
                     lane, kept, x = lanes + k * size, place + k * LANES_SIZE, source + k * as2
                     invalid += i64(_is_invalid(lane, COLUMNS, first == N0, x, as1, at, n1, kept, scratch))
             if last != N0:
+                wide += count_wide(lanes, n) if is_whole else N0
                 overflows += _write_results(whole, lanes, d + i0 * ds0 + j * ds2, ds2, dt, n, raw)
             else:
                 for k in range(n):
-                    _save_lanes(is_whole, place + k * LANES_SIZE, lanes + k * size, COLUMNS)
-    _count(counters, overflows, invalid)
+                    held = _carry_of(carry, i0 * n2 + j + k)
+                    _save_lanes(is_whole, place + k * LANES_SIZE, held, lanes + k * size, COLUMNS)
+    _count(counters, overflows, invalid, wide)
 
 
 @jit.kernel
 def vreduce(
     fn: int, n0: int, n1: int, n2: int, d: int, ds0: int, ds2: int, dt: int,
-    a: int, as0: int, as1: int, as2: int, at: int, state: int, start: int, first: int, last: int,
+    a: int, as0: int, as1: int, as2: int, at: int, state: int, carry: int, start: int, first: int, last: int,
     scratch: int, counters: int,
 ) -> None:  # fmt: skip
     """d[i0, i2] = a[i0, 0, i2] ∘ a[i0, 1, i2] ∘ …, by the rule of 8 lanes; `fn` is an `RFN`, any type but i64.
 
     A reduction may come in pieces: `start` is the absolute index of the first element; `first` starts the lanes,
     otherwise they are those at `state`, an array [n0][n2][8] of f32 (i32); `last` folds them and writes d, otherwise
-    they go to `state`."""
+    they go to `state`. `carry`, an array of i64 of the same shape or 0, keeps what the counts need of integer lanes."""
     if n0 <= N0 or n2 <= N0:
         return
     whole = i64(at > F32)
     size = size_of(at)
     if n2 >= i64(16) and (as2 == size or as1 != size):
-        _reduce_outer(fn, whole, n0, n1, n2, d, ds0, ds2, dt, a, as0, as1, as2, at, state, start, first, last,
+        _reduce_outer(fn, whole, n0, n1, n2, d, ds0, ds2, dt, a, as0, as1, as2, at, state, carry, start, first, last,
                       scratch, counters)  # fmt: skip
     elif n2 == N1:  # [n0, n1, 1] is [1, n1, n0]: state and results lie the same way, and d is written in one row
-        _reduce_inner(fn, whole, N1, n1, n0, d, N0, ds0, dt, a, N0, as1, as0, at, state, start, first, last,
+        _reduce_inner(fn, whole, N1, n1, n0, d, N0, ds0, dt, a, N0, as1, as0, at, state, carry, start, first, last,
                       scratch, counters)  # fmt: skip
     else:
-        _reduce_inner(fn, whole, n0, n1, n2, d, ds0, ds2, dt, a, as0, as1, as2, at, state, start, first, last,
+        _reduce_inner(fn, whole, n0, n1, n2, d, ds0, ds2, dt, a, as0, as1, as2, at, state, carry, start, first, last,
                       scratch, counters)  # fmt: skip

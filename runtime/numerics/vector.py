@@ -2,8 +2,8 @@
 
 Operands are byte addresses with byte strides and a type code, so one compiled function serves every type and shape.
 Work goes in chunks that stay in the L1 cache: widen the operands, compute on contiguous arrays, narrow the result.
-`scratch` is a private area of SCRATCH_BYTES; `counters` addresses two int64, overflow and invalid, that are added to
-(section 8).
+`scratch` is a private area of SCRATCH_BYTES; `counters` addresses three int64, overflow, invalid and wide, that are
+added to (section 8).
 """
 
 from .. import jit
@@ -22,6 +22,7 @@ from .convert import (
 )
 from .dtype import F16 as F16_CODE
 from .dtype import F32 as F32_CODE
+from .dtype import I32 as I32_CODE
 from .function import (
     BINARY_MASK,
     DIRECT_MASK,
@@ -40,7 +41,7 @@ __all__ = ["CHUNK", "SCRATCH_BYTES", "fill", "iota", "narrow_real", "narrow_whol
 
 AREA = CHUNK * 8
 SCRATCH_BYTES = 5 * AREA
-F16, F32 = i64(F16_CODE), i64(F32_CODE)
+F16, F32, I32 = i64(F16_CODE), i64(F32_CODE), i64(I32_CODE)
 N0, N1, N2, N4, N8 = (i64(n) for n in (0, 1, 2, 4, 8))
 WIDTH, NARROW = i64(CHUNK), i64(16)
 WHERE = i64(FN.WHERE)
@@ -184,7 +185,7 @@ def _vmap_rows(
                 for row in range(rows):
                     target = d + i0 * ds0 + (i1 + row) * ds1 + j * ds2
                     overflows += narrow(is_whole, area_r + row * n * step, target, ds2, dt, n, raw)
-                add_count(counters, N0, overflows)
+                add_count(counters, N2 if dt == I32 else N0, overflows)
 
 
 @jit.kernel

@@ -50,7 +50,7 @@ class Bench:
         for record, entry in zip(self.records, self.explored.entries, strict=True):
             record[: layout.FIELDS] = entry.row, isa.OPCODE[entry.name], entry.queue % _ENGINES, entry.noop
             record[layout.FIELDS : layout.FIELDS + len(entry.values)] = entry.values
-        self.counts = np.zeros((int(self.records[:, 0].max(initial=0)) + 1, 2), np.int64)
+        self.counts = np.zeros((int(self.records[:, 0].max(initial=0)) + 1, layout.ROW_COUNTERS), np.int64)
         self.counters = np.zeros(isa.COUNTERS, np.int64)
         self.done = []
 

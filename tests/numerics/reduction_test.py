@@ -29,14 +29,15 @@ def run(
     n0, n1, n2 = x.shape
     out = np.zeros((n0, n2), dtype.numpy)
     state = np.full((n0, n2, 8), 77, np.float32 if DType.of(x).is_float else np.int32)
-    scratch, counters = np.empty(vector.SCRATCH_BYTES, np.uint8), np.zeros(2, np.int64)
+    scratch, counters = np.empty(vector.SCRATCH_BYTES, np.uint8), np.zeros(3, np.int64)
+    carry = np.full((n0, n2, 8), 77, np.int64)
     ends = [0, *(cuts or []), n1]
     for start, end in pairwise(ends):
         piece = x[:, start:end]
         reduction.vreduce(
             int(fn), n0, end - start, n2, out.ctypes.data, out.strides[0], out.strides[1], int(dtype),
             piece.ctypes.data, piece.strides[0], piece.strides[1], piece.strides[2], int(DType.of(x)),
-            state.ctypes.data, start, int(start == 0), int(end == n1),
+            state.ctypes.data, carry.ctypes.data, start, int(start == 0), int(end == n1),
             scratch.ctypes.data, counters.ctypes.data,
         )  # fmt: skip
     return out, counters.tolist()
@@ -72,11 +73,11 @@ def test_invalid_counts_where_the_nan_arises(width: int) -> None:
     for cuts in (None, [8], [16], [8, 40]):
         found, counts = run(RFN.SUM, x, DType.F32, cuts)
         assert np.isnan(found[0, 0])
-        assert counts == [0, 1], cuts
+        assert counts == [0, 1, 0], cuts
     x[0, 20, 0] = np.nan
-    assert run(RFN.SUM, x, DType.F32)[1] == [0, 0], "an operand is NaN"
+    assert run(RFN.SUM, x, DType.F32)[1] == [0, 0, 0], "an operand is NaN"
     x[0, :, 0] = 60000
-    assert run(RFN.SUM, x.astype(np.float16), DType.F16)[1] == [1, 0]
+    assert run(RFN.SUM, x.astype(np.float16), DType.F16)[1] == [1, 0, 0]
 
 
 def test_signed_zeros_and_nans() -> None:
@@ -102,3 +103,41 @@ def test_several_axes_are_one_in_row_major_order(axes: tuple[int, ...], keepdims
 def test_i64_is_refused() -> None:
     with pytest.raises(ValueError, match="i64 is a type of the border only"):
         host.reduce(RFN.SUM, np.zeros(3, np.int64), (0,))
+
+
+WIDE_CUTS = [None, [8], [16, 40], [8, 16, 24, 32, 40, 48, 56]]
+
+
+@pytest.mark.parametrize("width", [1, 3, 20])
+@pytest.mark.parametrize("cuts", WIDE_CUTS, ids=str)
+def test_a_sum_counts_once_if_32_bits_do_not_hold_it(width: int, cuts: list[int] | None) -> None:
+    x = np.random.default_rng(3).integers(-(2**31), 2**31, (5, 64, width)).astype(np.int32)
+    x[0], x[1] = 0, 0
+    x[0, 3], x[0, 50] = 2**31 - 1, 0  # the largest that fits
+    x[1, 3], x[1, 50, 0] = 2**31 - 1, 1  # one more, in another lane
+    x[2, ::2], x[2, 1::2] = 2**31 - 1, -(2**31) + 1  # lanes of ±2³¹·8 that cancel
+    exact = x.astype(np.int64).sum(axis=1)
+    found, counts = run(RFN.SUM, x, DType.I32, cuts)
+    assert np.array_equal(found, exact.astype(np.int32))
+    assert counts == [0, 0, int((exact != exact.astype(np.int32)).sum())]
+    assert 0 < counts[2] < 5 * width
+
+
+@pytest.mark.parametrize("width", [1, 3, 20])
+@pytest.mark.parametrize("cuts", WIDE_CUTS, ids=str)
+def test_a_product_counts_once_if_32_bits_do_not_hold_it(width: int, cuts: list[int] | None) -> None:
+    x = np.ones((6, 64, width), np.int32)
+    x[0, ::2] = 2**20  # 2⁶⁴⁰: modulo 2⁶⁴ it is 0
+    x[1, ::2], x[1, 41] = 2**20, 0  # 0 after all
+    x[2, 3], x[2, 30] = 2**30, -2  # −2³¹ fits
+    x[3, 3], x[3, 30] = 2**30, 2  # 2³¹ does not
+    x[4, 5], x[4, 13], x[4, 60] = 65536, 65536, 3  # 3·2³²
+    found, counts = run(RFN.PROD, x, DType.I32, cuts)
+    assert found[:, 0].tolist() == [0, 0, -(2**31), -(2**31), 0, 1]
+    assert counts == [0, 0, 3 * width]
+
+
+def test_largest_and_smallest_fit() -> None:
+    x = np.array([[[-(2**31)], [2**31 - 1]]], np.int32)
+    for fn, cuts in ((RFN.MAX, None), (RFN.MIN, None)):
+        assert run(fn, x, DType.I32, cuts)[1] == [0, 0, 0]
