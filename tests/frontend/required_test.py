@@ -62,7 +62,9 @@ def test_an_input_that_must_be_there_is_found_missing_first() -> None:
     count = 0
     for schema in forms():
         names = [f"x{i}" for i in range(max(schema.min_input, len(schema.inputs)))]
-        given = {name: VALUES[cast("Any", kind.type).value] for name, kind in schema.attributes.items() if kind.required}
+        given = {
+            name: VALUES[cast("Any", kind.type).value] for name, kind in schema.attributes.items() if kind.required
+        }
         for i, form in enumerate(schema.inputs):
             if form.option == OpSchema.FormalParameterOption.Single:
                 found = problem_of(schema.name, "", [*names[:i], "", *names[i + 1 :]], schema.since_version, given)
