@@ -30,6 +30,7 @@ from ..dialects.graph.host import is_host
 from ..dialects.graph.op import element, shape
 from ..dialects.graph.structure import LaunchOp
 from ..frontend.model_file import read_model
+from ..frontend.sparse import dense
 from ..passes.location import node_names
 from ..runtime.artifact import Artifact
 from ..runtime.cpu import HostPart
@@ -165,7 +166,8 @@ class _Comparison:
         self.args = args
         self.progress = progress
         with progress.step("importing"):
-            self.proto, folder = read_model(args.model)
+            read, folder = read_model(args.model)
+            self.proto = dense(read, folder)
             model = self.proto if name_nodes(self.proto) else args.model
             self.work = start(
                 model,

@@ -125,11 +125,14 @@ READERS: dict[str, tuple[str, Array]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["int32", "int16", "int8", "uint8", "uint32", "int64"])
-@pytest.mark.parametrize("name", READERS)
+KINDS = ("int32", "int64", "int16", "int8", "uint8", "uint32")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(n, k) for n in READERS for k in (KINDS[:2] if n == "the input as well" else KINDS)],  # those that TopK takes
+)
 def test_an_input_that_the_cpu_reads_as_another_type_has_its_own(name: str, kind: str) -> None:
-    if name == "the input as well" and kind in ("int16", "int8", "uint8", "uint32"):
-        pytest.skip("onnxruntime has no such TopK")
     nodes, s = READERS[name]
     model = model_of(f"(float[3,4] x, {kind}[{len(s)}] s) => (y) <int64[1] k = {{1}}> {nodes}")
     feeds = {"x": np.arange(12, dtype=np.float32).reshape(3, 4), "s": s.astype(kind)}

@@ -1,7 +1,7 @@
 """Nodes without what their operators must have: one clear error, whatever the operator; and what may be left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -62,7 +62,9 @@ def test_an_input_that_must_be_there_is_found_missing_first() -> None:
     count = 0
     for schema in forms():
         names = [f"x{i}" for i in range(max(schema.min_input, len(schema.inputs)))]
-        given = {name: VALUES[kind.type.value] for name, kind in schema.attributes.items() if kind.required}
+        given = {
+            name: VALUES[cast("Any", kind.type).value] for name, kind in schema.attributes.items() if kind.required
+        }
         for i, form in enumerate(schema.inputs):
             if form.option == OpSchema.FormalParameterOption.Single:
                 found = problem_of(schema.name, "", [*names[:i], "", *names[i + 1 :]], schema.since_version, given)
@@ -131,7 +133,7 @@ def test_a_loop_has_two_inputs_also_without_names_and_states(condition: str) -> 
     nodes = [helper.make_node("Gather", ["x", "i"], ["r"]), helper.make_node("Identity", ["c"], ["d"])]
     results = [helper.make_tensor_value_info("d", TensorProto.BOOL, []), onnx.ValueInfoProto(name="r")]
     node = helper.make_node("Loop", ["n", condition], ["y"], "L", body=helper.make_graph(nodes, "b", infos, results))
-    known = {"n": np.array(3)} | ({"yes": np.array(True)} if condition else {})
+    known: dict[str, Any] = {"n": np.array(3)} | ({"yes": np.array(True)} if condition else {})
     assert runs(node, {"x": X}, **known) == []
 
 
@@ -147,7 +149,7 @@ def test_a_range_of_microsoft_with_computed_ends_runs_on_the_cpu(more: dict[str,
 
 @pytest.mark.parametrize("operator", ["LpPool", "GlobalLpPool"])
 def test_a_norm_of_order_0_runs_on_the_cpu(operator: str) -> None:
-    window = {"kernel_shape": [2, 2]} if operator == "LpPool" else {}
+    window: dict[str, Any] = {"kernel_shape": [2, 2]} if operator == "LpPool" else {}
     node = helper.make_node(operator, ["x"], ["y"], "P", p=0, **window)
     assert runs(node, {"x": X.reshape(1, 1, 3, 4)}) == [operator]
 
@@ -157,7 +159,8 @@ def test_a_window_that_reaches_out_by_less_than_a_stride_runs_on_the_cpu(operato
     x = {"x": X.reshape(1, 1, 3, 4)}
     assert runs(helper.make_node(operator, ["x"], ["y"], "P", kernel_shape=[9, 9], strides=[7, 7]), x) == [operator]
     assert runs(helper.make_node(operator, ["x"], ["y"], "P", kernel_shape=[4, 2]), x) == []  # no window
-    for sizes in ({"kernel_shape": [9, 9]}, {"kernel_shape": [9, 9], "strides": [7, 2]}):
+    windows: list[dict[str, Any]] = [{"kernel_shape": [9, 9]}, {"kernel_shape": [9, 9], "strides": [7, 2]}]
+    for sizes in windows:
         model = model_of(helper.make_node(operator, ["x"], ["y"], "P", **sizes), x, 21, {})
         with pytest.raises(ImportProblems, match=r"P: the window fits .* \(found 9 taps over 3\); the file breaks"):
             import_onnx(model, host=True)

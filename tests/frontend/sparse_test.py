@@ -14,6 +14,7 @@ from onnx.external_data_helper import set_external_data
 import stepwell
 from stepwell.driver.agreement import onnxruntime_run
 from stepwell.driver.assess import assess
+from stepwell.driver.cli import main
 from stepwell.frontend import sparse
 from stepwell.frontend.cut import Wiring
 from stepwell.frontend.onnx import ImportProblems, import_onnx
@@ -171,3 +172,11 @@ def test_an_assessment_makes_no_large_one(monkeypatch: pytest.MonkeyPatch) -> No
     found = stepwell.run(stepwell.compile(model, target="tiny", precision="fp32"), {"x": X})["y"]
     np.testing.assert_allclose(found, X @ large.sum(axis=1, keepdims=True), rtol=1e-6)
     assert made.count(large.nbytes) == 1
+
+
+@pytest.mark.parametrize("place", ["an initialiser", "a node"])
+def test_a_model_with_one_is_compared(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(PLACES[place](False), tmp_path / "m.onnx")
+    given = ["--target", "tiny", "--precision", "fp32", "--random", "0", "--quiet"]
+    assert main(["compare", str(tmp_path / "m.onnx"), *given]) == 0
+    assert "every stage agrees" in capsys.readouterr().out
