@@ -106,8 +106,8 @@ class Hosting:
     def append(self, rows: SSAValue, row: SSAValue, name: str, reason: str) -> SSAValue:
         """Rows and one more."""
         known = {"axis": np.zeros(1, np.int64)} if self._opset >= 13 else {}
-        axes: dict[str, Any] = {} if known else {"axes": [0]}
-        proto = onnx.helper.make_node("Unsqueeze", ["row", *known], ["one"], **axes)
+        attributes: dict[str, Any] = {} if known else {"axes": [0]}
+        proto = onnx.helper.make_node("Unsqueeze", ["row", *known], ["one"], **attributes)
         (one,) = self._insert(proto, name, {"row": row}, known, reason)
         proto = onnx.helper.make_node("Concat", ["rows", "one"], ["more"], axis=0)
         (more,) = self._insert(proto, name, {"rows": rows, "one": one}, {}, reason)
