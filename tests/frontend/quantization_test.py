@@ -201,3 +201,24 @@ def test_the_zero_point_of_floats_is_zero() -> None:
     del made.graph.output[0]
     with pytest.raises(UserError, match="the zero point of floats is a known 0"):
         stepwell.compile(made, target="tiny", host=False)
+
+
+def test_the_type_of_an_output_that_nothing_declares_is_that_of_its_value() -> None:
+    """ONNX's inference knows no operators of com.microsoft."""
+    domain, kinds = "com.microsoft", (np.int16, np.uint16, np.uint8)
+    for kind in kinds:
+        node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], domain=domain)
+        made = model([node], {"x": spread(9)}, {"s": np.float32(0.01), "z": np.array(3, kind)})
+        made.opset_import.append(helper.make_opsetid(domain, 1))
+        found = stepwell.run(stepwell.compile(made, target="tiny", precision="fp32"), {"x": spread(9)})["q"]
+        assert found.dtype == kind
+        np.testing.assert_array_equal(found, onnxruntime_run(made, {"x": spread(9)})["q"])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int32])
+def test_a_constant_output_has_the_type_of_the_model(kind: Any) -> None:
+    x = np.zeros((2, 3), kind)
+    made = model([helper.make_node("EyeLike", ["x"], ["y"])], {"x": x}, {})
+    found = stepwell.run(stepwell.compile(made, target="tiny"), {"x": x})["y"]
+    assert found.dtype == kind
+    np.testing.assert_array_equal(found, np.eye(2, 3))
