@@ -97,10 +97,29 @@ def average(operator: str) -> Callable[[Node], Sequence[Value]]:
 
     def expand(node: Node) -> Sequence[Value]:
         last, x = bool(node.attributes.get("channels_last", 0)), dequantized(node, 0)
-        y = apply(node, operator, channels_first(node, x) if last else x, **window_of(node))
+        x = channels_first(node, x) if last else x
+        y = apply(node, operator, x, **_whole_windows(window_of(node), shape(x)[2:]))
         return [quantize(node, channels_last(node, y) if last else y, 3, node.given(0))]
 
     return expand
+
+
+def _whole_windows(window: Mapping[str, Any], space: Sequence[int]) -> Mapping[str, Any]:
+    """A window that counts padding, of onnxruntime's QLinearAveragePool: the last one, by `ceil_mode`, counts what it
+    has beyond the padding as well, so that is padding too."""
+    automatic = window.get("auto_pad", "NOTSET") != "NOTSET"
+    if automatic or not (window.get("ceil_mode", 0) and window.get("count_include_pad", 0)):
+        return window
+    rank = len(space)
+    ones = [1] * rank
+    pads = list(window.get("pads", [0] * 2 * rank))
+    strides, dilations = (window.get(key, ones) for key in ("strides", "dilations"))
+    for i, (size, taps) in enumerate(zip(space, window["kernel_shape"], strict=True)):
+        room = size + pads[i] + pads[rank + i] - dilations[i] * (taps - 1) - 1
+        more = -room % strides[i]
+        starts_inside = room + more < size + pads[i]
+        pads[rank + i] += more if starts_inside else 0
+    return {**window, "pads": pads, "ceil_mode": 0}
 
 
 def reduce_mean(node: Node) -> Sequence[Value]:

@@ -51,17 +51,18 @@ class Outputs:
             if held is None:
                 if not isinstance(value, SSAValue) and value.size and value.dtype not in CONSTANTS:
                     return _of_no_type(info.name, value.dtype)
-                held = self._at_border(value, self._declared(info))
+                held = self._at_border(value, self._declared(info, value))
             self._builder.output(info.name, held)
         return None
 
-    def _declared(self, info: onnx.ValueInfoProto) -> int:
-        """The element type of an output, inferred if the file does not state it."""
+    def _declared(self, info: onnx.ValueInfoProto, value: Value) -> int:
+        """The element type of an output, inferred if the file does not state it; 0 if nothing tells."""
         if info.type.tensor_type.elem_type:
             return info.type.tensor_type.elem_type
         if self._types is None:
             self._types = element_types(self._model)
-        return self._types.get(info.name, 0)
+        kind = self._tags.get(value) if isinstance(value, SSAValue) else None
+        return self._types.get(info.name, 0) or (onnx.helper.np_dtype_to_tensor_dtype(kind) if kind else 0)
 
     def _held(self, name: str, value: Value) -> SSAValue | None:
         """An output that only the CPU holds; each has a value of its own."""
@@ -78,7 +79,8 @@ class Outputs:
 
     def _at_border(self, value: Value, declared: int) -> SSAValue:
         if not isinstance(value, SSAValue):
-            if value.size == 0 and declared in ELEMENTS:
+            narrow = value.dtype == np.int32 and ELEMENTS.get(declared) in BORDER
+            if (value.size == 0 and declared in ELEMENTS) or narrow:
                 value = value.astype(NUMPY[ELEMENTS[declared]])
             return self._builder.insert(constant(value, self._builder.weights)).results[0]
         if ELEMENTS.get(declared) in BORDER and element(value) == i32:

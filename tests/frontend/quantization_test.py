@@ -201,3 +201,39 @@ def test_the_zero_point_of_floats_is_zero() -> None:
     del made.graph.output[0]
     with pytest.raises(UserError, match="the zero point of floats is a known 0"):
         stepwell.compile(made, target="tiny", host=False)
+
+
+def test_the_type_of_an_output_that_nothing_declares_is_that_of_its_value() -> None:
+    """ONNX's inference knows no operators of com.microsoft."""
+    domain, kinds = "com.microsoft", (np.int16, np.uint16, np.uint8)
+    for kind in kinds:
+        node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], domain=domain)
+        made = model([node], {"x": spread(9)}, {"s": np.float32(0.01), "z": np.array(3, kind)})
+        made.opset_import.append(helper.make_opsetid(domain, 1))
+        found = stepwell.run(stepwell.compile(made, target="tiny", precision="fp32"), {"x": spread(9)})["q"]
+        assert found.dtype == kind
+        np.testing.assert_array_equal(found, onnxruntime_run(made, {"x": spread(9)})["q"])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int32])
+def test_a_constant_output_has_the_type_of_the_model(kind: Any) -> None:
+    x = np.zeros((2, 3), kind)
+    made = model([helper.make_node("EyeLike", ["x"], ["y"])], {"x": x}, {})
+    found = stepwell.run(stepwell.compile(made, target="tiny"), {"x": x})["y"]
+    assert found.dtype == kind
+    np.testing.assert_array_equal(found, np.eye(2, 3))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 1, 0, 1], [0, 0, 1, 2]], ids=str)
+def test_the_last_window_of_a_pool_that_counts_padding(pads: list[int], count: int) -> None:
+    """onnxruntime divides by the whole kernel, also where `ceil_mode` takes it beyond the padding; within one step."""
+    node = helper.make_node(
+        "QLinearAveragePool", ["x", "s", "z", "s", "z"], ["q"], domain="com.microsoft", kernel_shape=[2, 3],
+        strides=[3, 3], ceil_mode=1, count_include_pad=count, pads=pads,
+    )  # fmt: skip
+    x = np.random.default_rng(5).integers(0, 256, (2, 3, 7, 8)).astype(np.uint8)
+    made = model([node], {"x": x}, {"s": np.float32(0.02), "z": np.uint8(131)})
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    found = stepwell.run(stepwell.compile(made, target="tiny", precision="fp32"), {"x": x})["q"]
+    np.testing.assert_allclose(found.astype(int), onnxruntime_run(made, {"x": x})["q"].astype(int), rtol=0, atol=1)
