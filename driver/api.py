@@ -48,12 +48,12 @@ def compile(
     `cores` uses fewer than the target has; `linked` False puts a barrier before each launch; `host` False refuses what
     the device does not run, instead of leaving it to the CPU; `keep_ir` stores the IR of each stage in the artifact;
     other options go to the passes that have them. Raises errors of the user that name nodes and say what to do:
-    `CommandError`, `PipelineError`, `TargetError`, and those of the importer.
+    `CommandError`, `PipelineError`, `TargetError`, those of the importer, `ArgumentError` for one of another type.
     """
     from .compilation import compiled_to, link, options_of
 
     source: dict[str, Any] = {"target": target, "shapes": shapes, "constants": constants, "cores": cores}
-    chosen = options_of(precision, cores, options)
+    chosen = options_of(precision, cores, options, compile.__kwdefaults__)
     work = compiled_to("npu", model, chosen, settings, on_stage, keep_ir, host=host, weights=weights, **source)
     return link(work, {"precision": precision} | {key: str(value) for key, value in options.items()}, cores, linked)
 
@@ -80,15 +80,18 @@ def lower(
             f"to: must be one of {', '.join(stage.name for stage in STAGES)} (found {to!r}); name a stage"
         )
     source: dict[str, Any] = {"target": target, "shapes": shapes, "constants": constants, "cores": cores}
-    work = compiled_to(to, model, options_of(precision, cores, options), settings, host=host, **source)
+    chosen = options_of(precision, cores, options, lower.__kwdefaults__)
+    work = compiled_to(to, model, chosen, settings, host=host, **source)
     return remember(work)
 
 
 def weights_of(module: "ModuleOp") -> "WeightStore":
     """The weights of a module that `lower` returned. Raises `CommandError` for any other."""
+    from xdsl.dialects.builtin import ModuleOp
+
     from .compilation import origin_of
 
-    origin = origin_of(module)
+    origin = origin_of(module) if isinstance(module, ModuleOp) else None
     if origin is None:
         raise CommandError(
             "module: must come from stepwell.lower (found another); for IR text use stepwell-opt --weights"

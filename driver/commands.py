@@ -247,13 +247,17 @@ def read_inputs(args: argparse.Namespace, tensors: Sequence[Tensor]) -> dict[str
     if args.random is not None:
         return files.random(missing, args.random) | found
     if missing:
-        raise CommandError(*map(_missing, missing, missing.values()))
+        others = [name for name in found if name not in wanted]
+        raise CommandError(*(_missing(name, spec, others) for name, spec in missing.items()))
     return found
 
 
-def _missing(name: str, spec: Wanted) -> str:
-    rule = f"must be given, {spec.dtype}{list(spec.shape)} (found nothing)"
-    return f"{name}: {rule}; write --input {name}=FILE, or --random 0"
+def _missing(name: str, spec: Wanted, others: Sequence[str]) -> str:
+    """What is wrong if an input is not given; `others` are arrays that belong to no input."""
+    rule = f"{name}: must be given, {spec.dtype}{list(spec.shape)}"
+    if others:
+        return f"{rule} (found only {names(others, 8)}); rename the array, or write --input {name}=FILE"
+    return f"{rule} (found nothing); write --input {name}=FILE, or --random 0"
 
 
 def _verify(

@@ -126,7 +126,14 @@ def _departure_data(departure: Departure) -> dict[str, Any]:
 
 def _text(stages: Sequence[Stage], departed: Stage | None, least: float) -> str:
     rows = [
-        (stage.name, o.name, beside(o.cosine, least), f"{o.max_abs_error:.3g}", f"{o.top1:.1%}", stage.checked)
+        (
+            stage.name,
+            o.name,
+            beside(o.cosine, least),
+            f"{o.max_abs_error:.3g}",
+            f"{o.top1:.1%}",
+            stage.checked or "outputs only",
+        )
         for stage in stages
         for o in stage.outputs
     ]

@@ -1,15 +1,18 @@
 """A compilation, step by step: `start` imports, `advance` lowers stage by stage, `link` makes the artifact."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from math import prod
 from operator import index
+from os import PathLike
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
+from onnx import ModelProto
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
@@ -30,7 +33,7 @@ from ..passes.location import node_names
 from ..runtime.artifact import Artifact
 from ..runtime.cpu import HOST, HostError
 from ..runtime.plan import Kernel, Metadata, Tensor
-from ..runtime.problem import Kind
+from ..runtime.problem import ArgumentError, Kind
 from ..runtime.target import Target
 from . import pipeline
 from .constants import Constant, option, recorded
@@ -39,11 +42,12 @@ from .errors import CommandError
 from .passmanager import DEFAULT, Settings, Timing
 from .verify import IRError, verify
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
 Shapes = Mapping[str, Sequence[int]]
 PRECISIONS = ("fp16", "bf16", "fp32")
+
+
+class OptionError(CommandError, TypeError):
+    """A keyword that neither the function nor a pass takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ def origin_of(module: ModuleOp) -> Origin | None:
 
 
 def start(
-    model: "str | Path | bytes | ModelProto | ModuleOp",
+    model: str | Path | bytes | ModelProto | ModuleOp,
     *,
     target: str | Path | Target = "edge",
     shapes: Shapes | None = None,
@@ -120,6 +124,12 @@ def start(
     ONNX model are stand-ins.
     """
     chip = target if isinstance(target, Target) else Target.load(target)
+    if not isinstance(model, str | PathLike | bytes | ModelProto | ModuleOp):
+        rule = "is the path, the bytes or the ModelProto of an ONNX model, or a module"
+        raise ArgumentError.of("model", rule, model, "name the .onnx file")
+    model = Path(model) if isinstance(model, PathLike) else model
+    if weights is not None and not isinstance(weights, str | PathLike):
+        raise ArgumentError.of("weights", "is the path of a .safetensors file", weights, "name the file")
     if cores is not None and not isinstance(cores, int):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise CommandError(f"cores: must be a whole number (found {cores!r}); convert it")
     if cores is not None and not 1 <= cores <= chip.cores:
@@ -188,7 +198,7 @@ class _Given:
         return [*sizes, *bound, *([] if self.host else ["--no-host"])]
 
 
-def _imported(model: "str | Path | bytes | ModelProto", given: "_Given", target: str) -> Compilation:
+def _imported(model: str | Path | bytes | ModelProto, given: "_Given", target: str) -> Compilation:
     ctx = CompileContext()
     source = Path(model) if isinstance(model, str) else model
     proto, folder = read_model(source, mapped=True)
@@ -208,7 +218,7 @@ def _imported(model: "str | Path | bytes | ModelProto", given: "_Given", target:
     return Compilation(module, Origin(ctx, command, given.shapes, name, notes, kept, left))
 
 
-def _all_problems(error: ImportProblems, proto: "ModelProto", arguments: Mapping[str, Any]) -> ImportProblems:
+def _all_problems(error: ImportProblems, proto: ModelProto, arguments: Mapping[str, Any]) -> ImportProblems:
     """The problems of a model without the CPU; with it, an import also sees what hangs on the nodes that have one."""
     try:
         everything: dict[str, Any] = {**arguments, "host": True, "survey": arguments["survey"] and Survey()}
@@ -294,16 +304,24 @@ def level_of(module: ModuleOp, otherwise: str) -> str:
     return "graph" if "graph.launch" in names else otherwise
 
 
-def options_of(precision: str, cores: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of passes, checked. Raises `CommandError`."""
+def options_of(
+    precision: str, cores: int | None, options: Mapping[str, Any], own: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Options of passes, checked; `own` are the other keywords that a caller takes. Raises `CommandError`."""
     if precision not in PRECISIONS:
         raise CommandError(f"precision: must be one of {', '.join(PRECISIONS)} (found {precision!r}); take one of them")
     known = {name for stage in pipeline.STAGES for name in _options_known(stage)}
     if unknown := sorted(set(options) - known):
-        raise CommandError(
-            f"options: are those of passes (found {', '.join(unknown)}); known are {', '.join(sorted(known))}"
-        )
+        raise OptionError(*(_unknown_option(name, sorted(own or ()), sorted(known)) for name in unknown))
     return {"policy": precision, "cores": cores or 0, **options}
+
+
+def _unknown_option(name: str, own: Collection[str], of_passes: Collection[str]) -> str:
+    """What is wrong with a keyword that nothing takes, and what may be meant."""
+    near = get_close_matches(name, [*own, *of_passes], n=1)
+    meant = f"did you mean {near[0]}? it" if near else "it"
+    rule = f"{name}: is a keyword of the function, or an option of a pass (found none of this name)"
+    return f"{rule}; {meant} has {', '.join(own)}; passes have {', '.join(of_passes)}"
 
 
 def _options_known(stage: pipeline.Stage) -> set[str]:
@@ -313,7 +331,7 @@ def _options_known(stage: pipeline.Stage) -> set[str]:
 
 def compiled_to(
     to: str,
-    model: "str | Path | bytes | ModelProto | ModuleOp",
+    model: str | Path | bytes | ModelProto | ModuleOp,
     options: Mapping[str, Any],
     settings: Settings | None = None,
     on_stage: Callable[[str], None] | None = None,

@@ -1,7 +1,7 @@
 """Arrays from the command line: `x=file.npy`, `x=file.png`, `file.npz`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Pixels:
 def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels = Pixels()) -> dict[str, Array]:
     """The arrays of `--input` arguments. Raises one `CommandError` for all that cannot be read."""
     found: dict[str, Array] = {}
-    problems: list[str] = []
+    problems = _without_image(arguments, pixels)
     for argument in arguments:
         try:
             arrays = _read(argument, wanted, pixels)
@@ -49,6 +49,15 @@ def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels 
     if problems:
         raise CommandError(*problems)
     return found
+
+
+def _without_image(arguments: Sequence[str], pixels: Pixels) -> list[str]:
+    """What is wrong with options of pixels where no file has any."""
+    changed = [f"--{one.name}" for one in fields(pixels) if getattr(pixels, one.name) != one.default]
+    if not changed or any(argument.lower().endswith(".png") for argument in arguments):
+        return []
+    rule = f"{', '.join(changed)}: a file of --input is a .png, whose pixels change"
+    return [f"{rule} (found {', '.join(arguments) or 'no file'}); give arrays as the model takes them, without this"]
 
 
 def _as_texts(array: Array) -> Array:

@@ -411,7 +411,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - told in one form, by its kind
         for problem in _told(error):
             code = f" [{problem.kind.value}]" if isinstance(problem, Problem) else ""
-            print(f"{problem}{code}", file=sys.stderr)
+            print(f"stepwell-opt: error: {problem}{code}", file=sys.stderr)
         return 1
     return 0
 

@@ -138,6 +138,7 @@ def _given(args: argparse.Namespace, model: Path, inputs: Path | None = None) ->
     given.model = model
     if inputs is not None:
         given.shape, given.const, given.input, given.random = [], [], [str(inputs)], None
+        given.mean, given.std, given.bgr = 0.0, 1.0, False
     return given
 
 

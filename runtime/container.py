@@ -152,7 +152,7 @@ def read(path: Path) -> Container:
             size = os.fstat(file.fileno()).st_size
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
     except OSError as error:
-        raise ArtifactError("file", error.strerror or "an error", "one that can be read", "check the path") from None
+        raise ArtifactError("file", error.strerror or "an error", "a file that can be read", "check the path") from None
     return parse(data)
 
 

@@ -76,6 +76,8 @@ class Device:
         """Puts a model onto the device. Raises `ArtifactError` for another target, `OutOfMemory`."""
         from .model import Model
 
+        if not isinstance(artifact, Artifact):
+            raise ArgumentError.of("artifact", "is a compiled model", artifact, "stepwell.load reads the file of one")
         return Model(artifact, self)
 
     def statistics(self) -> PoolStatistics:

@@ -19,6 +19,7 @@ from stepwell.driver.errors import CommandError, describe
 from stepwell.driver.passmanager import PipelineError, Settings
 from stepwell.runtime.artifact import ArtifactError
 from stepwell.runtime.border import InputError
+from stepwell.runtime.problem import UserError
 from stepwell.runtime.target import Target, TargetError
 
 pytestmark = pytest.mark.xdist_group("device")
@@ -135,7 +136,16 @@ def test_stages_are_told_and_dumped(tmp_path: Path) -> None:
     ("options", "error", "message"),
     [
         ({"precision": "fp8"}, CommandError, "precision: must be one of fp16, bf16, fp32 (found 'fp8')"),
-        ({"tarket": 1}, CommandError, "options: are those of passes (found tarket); known are"),
+        ({"tarket": 1}, CommandError, "(found none of this name); did you mean target? it has constants"),
+        (
+            {"shape": {}},
+            TypeError,
+            "shape: is a keyword of the function, or an option of a pass (found none of this name)",
+        ),
+        ({"shape": {}}, TypeError, "did you mean shapes? it has constants, cores"),
+        ({"zzz": 1}, ValueError, "(found none of this name); it has constants, cores"),
+        ({"target": None}, TypeError, "target: is a Target, the name of a shipped one or a .toml file (found None); s"),
+        ({"weights": 5}, TypeError, "weights: is the path of a .safetensors file (found int); name the file"),
         (
             {"target": "nosuch"},
             TargetError,
@@ -149,6 +159,81 @@ def test_wrong_options_are_named(options: Any, error: type[Exception], message: 
     with pytest.raises(error) as caught:
         stepwell.compile(MODELS["mlp"], **({"target": "tiny"} | options))
     assert message in str(caught.value)
+
+
+ARTIFACT = stepwell.compile(MODELS["mlp"], target="tiny")
+CALLS: dict[str, tuple[Any, type[Exception], str]] = {
+    "compile nothing": (
+        lambda _: stepwell.compile(None),  # type: ignore[arg-type]
+        TypeError,
+        "model: is the path, the bytes or the ModelProto of an ONNX model, or a module (found None); name the .onnx",
+    ),
+    "compile an array": (lambda _: stepwell.compile(np.zeros(3)), TypeError, "or a module (found ndarray); "),  # type: ignore[arg-type]
+    "lower a graph": (
+        lambda _: stepwell.lower(MODELS["mlp"].graph, to="graph"),  # type: ignore[arg-type]
+        TypeError,
+        "or a module (found GraphProto); ",
+    ),
+    "weights of nothing": (lambda _: api.weights_of(None), ValueError, "module: must come from stepwell.lower"),  # type: ignore[arg-type]
+    "run nothing": (
+        lambda _: stepwell.run(None, {}),  # type: ignore[arg-type]
+        TypeError,
+        "artifact: is a compiled model, or the path of one (found None); compile the model first: stepwell.compile",
+    ),
+    "run a proto": (lambda _: stepwell.run(MODELS["mlp"], {}), TypeError, "the path of one (found ModelProto); "),  # type: ignore[arg-type]
+    "run a model": (
+        lambda folder: stepwell.run(folder / "m.onnx", {}),
+        ValueError,
+        "m.onnx: is a compiled model, .stw (found a .onnx file); compile it first: stepwell.compile, or the command",
+    ),
+    "load nothing": (
+        lambda _: stepwell.load(None),  # type: ignore[arg-type]
+        TypeError,
+        "source: is the path of a compiled model, or its bytes (found None); ",
+    ),
+    "load no file": (
+        lambda folder: stepwell.load(folder / "no.stw"),
+        ValueError,
+        "no.stw: is a file that can be read (found No such file or directory); check the path",
+    ),
+    "load another file": (
+        lambda folder: stepwell.load(folder / "bad.stw"),
+        ValueError,
+        "bad.stw: is a ZIP archive (50 4b 03 04) (found 62 61 64 at its beginning); name a file that Stepwell wrote",
+    ),
+    "load onto nothing": (
+        lambda _: stepwell.Device("tiny").load(None),  # type: ignore[arg-type]
+        TypeError,
+        "artifact: is a compiled model (found None); ",
+    ),
+    "a device of nothing": (lambda _: stepwell.Device(None), TypeError, "target: is a Target, the name"),  # type: ignore[arg-type]
+    "save to a folder": (
+        lambda folder: ARTIFACT.save(folder / "dir.stw"),
+        OSError,
+        "dir.stw: is a file (found a folder); name a file, conventionally *.stw",
+    ),
+    "save to no folder": (
+        lambda folder: ARTIFACT.save(folder / "nodir" / "x"),
+        OSError,
+        "nodir/x: can be written (found No such file or directory); name a file in a folder that can be written",
+    ),
+    "save nowhere": (lambda _: ARTIFACT.save(None), TypeError, "path: is that of the file to write (found None); "),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_argument_is_one_error_of_a_class_that_python_knows(name: str, tmp_path: Path) -> None:
+    call, kind, message = CALLS[name]
+    onnx.save(MODELS["mlp"], tmp_path / "m.onnx")
+    (tmp_path / "bad.stw").write_bytes(b"bad")
+    (tmp_path / "dir.stw").mkdir()
+    with pytest.raises(kind) as caught:
+        call(tmp_path)
+    assert isinstance(caught.value, UserError)
+    (problem,) = caught.value.problems
+    assert problem.is_whole
+    assert message in problem == str(caught.value)
+    assert describe(caught.value).exit_code == 1
 
 
 def test_an_unknown_stage_is_named() -> None:

@@ -73,6 +73,9 @@ def test_help_names_every_command(run: Run) -> None:
         (["run", "m.stw", "--seed", str(2**63)], "argument --seed: must be a whole number from 0 to 2^63 - 1 (found "),
         (["run", "m.stw", "--mean", "nan"], "argument --mean: must be a number (found 'nan')"),
         (["run", "m.stw", "--std", "0"], "argument --std: must not be 0, as pixels are divided by it (found 0)"),
+        (["compare", "m.onnx", "--cosine", "2"], "argument --cosine: must be from 0 to 1 (found '2')"),
+        (["reduce", "m.onnx", "--cosine", "-0.1"], "argument --cosine: must be from 0 to 1 (found '-0.1')"),
+        (["reduce", "m.onnx", "--timeout", "-1"], "argument --timeout: must be more than 0 s (found '-1')"),
         (["targets", "show"], "stepwell targets show: names a target or a .toml file (found none)"),
     ],
 )
@@ -93,6 +96,15 @@ def test_a_users_problem_exits_with_1_and_one_line_each(run: Run, toy: Path, tmp
     assert len(lines) == 2
     assert lines[0].startswith(f"stepwell: error: --input {tmp_path / 'no.npz'}: must name a file")
     assert lines[1].endswith("must be .npy, .npz or .png (found .txt); convert it [E-command]")
+
+
+def test_an_archive_without_the_input_is_told_with_what_it_has(run: Run, toy: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "out.npz", y=np.ones(2), z=np.ones(3))
+    code, _, err = run("run", toy, "--input", tmp_path / "out.npz")
+    assert code == errors.PROBLEM
+    (line,) = err.splitlines()
+    assert line.startswith("stepwell: error: x: must be given, float32[")
+    assert line.endswith("(found only y, z); rename the array, or write --input x=FILE [E-command]")
 
 
 def test_a_fault_of_ours_exits_with_3_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch, toy: Path) -> None:
@@ -358,7 +370,9 @@ def test_nonsense_is_no_ir(
     assert code == errors.PROBLEM
     assert message in err
     assert opt.main([str(path)]) == 1
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("stepwell-opt: error: ")
 
 
 def test_a_pass_that_fails_leaves_the_output_file_alone(tmp_path: Path) -> None:

@@ -141,6 +141,22 @@ def test_the_text_names_the_first_that_departs(
     assert lines[-1].startswith("departs at import: graph.relu of Relu_1: cosine 0.")
 
 
+def test_a_stage_of_which_the_reference_has_outputs_only_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """onnxruntime gives no values from inside of a loop."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64 n, bool go) => (float[4] y) {
+        y = Loop(n, go, x) <body = b (int64 i, bool on, float[4] v) => (bool more, float[4] w) {
+            more = Identity(on) w = Tanh(v) }> }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    np.savez(tmp_path / "i.npz", x=np.ones(4, np.float32), n=np.array(3), go=np.array(True))
+    given = ["compare", str(tmp_path / "m.onnx"), "--target", "tiny", "--quiet", "--input", str(tmp_path / "i.npz")]
+    assert main(given) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert rows["graph"].endswith("outputs only")
+    assert rows["npu"].split()[-1] not in ("0", "only")
+
+
 # with the CPU
 
 

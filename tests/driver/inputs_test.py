@@ -95,6 +95,21 @@ def test_files_are_read_by_their_suffix(tmp_path: Path) -> None:
     assert read([f"z={tmp_path / 'b.npz'}"], wanted)["z"].tolist() == [0]
 
 
+def test_options_of_pixels_need_a_picture(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((3, 1, 2), np.float32))
+    Image.new("RGB", (2, 1)).save(tmp_path / "c.PNG")
+    wanted = {name: Wanted(F32, (3, 1, 2)) for name in ("p", "x")}
+    array, image = f"x={tmp_path / 'a.npy'}", f"p={tmp_path / 'c.PNG'}"
+    for arguments, found in (([array], array), ([], "no file")):
+        with pytest.raises(CommandError) as caught:
+            read(arguments, wanted, Pixels(mean=0.5, bgr=True))
+        (problem,) = caught.value.problems
+        assert problem.startswith(
+            f"--mean, --bgr: a file of --input is a .png, whose pixels change (found {found}); give"
+        )
+    assert read([array, image], wanted, Pixels(std=2.0)).keys() == wanted.keys()
+
+
 def test_all_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(b"no numpy")
     np.savez(tmp_path / "b.npz", y=np.ones(2))

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import mlp
+from PIL import Image
 
 from stepwell.dialects.graph.activations import NegOp
 from stepwell.dialects.graph.op import InferError
@@ -292,6 +293,14 @@ def test_a_bound_goes_along_and_its_text_does_not_contradict_itself(
     given = ["--target", "tiny", "--quiet", "--cosine", "0.9999999999", "-o", str(tmp_path / "part.onnx")]
     assert main(["reduce", str(tmp_path / "model.onnx"), *given]) == 0
     assert capsys.readouterr().out.startswith("departs at graph: ")
+
+
+def test_options_of_a_picture_do_not_go_to_the_parts(reduce: Reduce, tmp_path: Path) -> None:
+    Image.new("RGB", (2, 2), (10, 200, 90)).save(tmp_path / "a.png")
+    model = model_of([helper.make_node("Sigmoid", ["x"], ["y"], "only")], {"x": [1, 3, 2, 2]}, "y")
+    data = reduce(model, "--cosine", "0.9999999999", "--input", f"x={tmp_path / 'a.png'}", "--mean", "0.3", "--bgr")
+    assert data["operators"] == ["Sigmoid"]
+    assert np.load(tmp_path / "part.npz")["x"][0, 2, 0, 0] == pytest.approx(10 / 255 - 0.3)
 
 
 @pytest.mark.parametrize(
