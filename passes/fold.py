@@ -31,7 +31,8 @@ class Fold(ModulePass):
     """Computes what is constant, removes what does nothing.
 
     A constant is computed by docs/numerics.md, as the device would; the result goes to the weight store. A result may
-    be four times as large as its operands, or 4 KiB: what only repeats a constant is cheaper left in the graph.
+    be four times as large as its operands, or 4 KiB: what only repeats a constant is cheaper left in the graph. What
+    leaves 32 bits stays too, so that the device counts it.
 
         %0 = graph.constant dense<2.0> : tensor<f32>
         %1 = graph.mul %0, %0 : (tensor<f32>, tensor<f32>) -> tensor<f32>
