@@ -23,7 +23,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.host import host_type, is_host
 from ..dialects.graph.host_model import captured, graphs_of
-from ..dialects.graph.op import BORDER, InferError, ShapeError, i32
+from ..dialects.graph.op import BORDER, InferError, ShapeError, SizeError, i32
 from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
@@ -271,6 +271,8 @@ class _Import:
             return tagged(node, self._import(node), self.tags)
         except (InferError, ModelFileError):
             raise
+        except MemoryError as error:
+            raise SizeError(f"a node is computed in the memory of this computer (found {error})") from error
         except FAULTS as error:
             found = f"{type(error).__name__}: {error}"
             raise InferError(f"{node.operator} is not supported in this form (found {found})") from error

@@ -406,3 +406,14 @@ def test_an_empty_result_may_have_extents_that_no_array_has() -> None:
     space = helper.make_node("DepthToSpace", ["t"], ["y"], "space", blocksize=2**31)
     made = untyped(rows, space, constants=[numpy_helper.from_array(np.array([1, 4, 1, 1]), "s")])
     import_onnx(made, host=True)
+
+
+def test_what_this_computer_has_no_memory_for_is_one_problem() -> None:
+    regions = helper.make_node("RoiAlign", ["x", "r", "b"], ["y"], "regions", sampling_ratio=2**40)
+    made = model(regions, constants=[numpy_helper.from_array(np.array([[0, 0, 2, 2]], np.float32), "r")])
+    made.graph.initializer.append(numpy_helper.from_array(np.array([0]), "b"))
+    made.graph.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 1, 4, 4]))
+    for host in (False, True):
+        (found,) = problems(made, host)
+        assert found.kind is Kind.MEMORY
+        assert found.startswith("regions: a node is computed in the memory of this computer (found Unable to allocate")

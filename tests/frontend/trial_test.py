@@ -28,8 +28,9 @@ pytestmark = pytest.mark.skipif(not trial.FORKS, reason="processes are not forke
 
 
 @pytest.fixture
-def own() -> Iterator[Trial]:
-    """A trial of this test's own."""
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[Trial]:
+    """A trial of this test's own, whose child stays however much this process holds."""
+    monkeypatch.setattr(trial, "MOST_HELD", 1 << 60)
     made = Trial()
     yield made
     made.close()
