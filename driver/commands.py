@@ -50,6 +50,7 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
     cpu = time.process_time() - start
     launches = sum(len(plan.launches) for plan in artifact.plans)
     weights, arena = artifact.bytes_of("weight"), artifact.plans[0].arena_bytes
+    share = artifact.model.profile().host_share if artifact.host else None
     data = {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -61,8 +62,9 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Report:
         "weight_bytes": weights,
         "cpu_seconds": cpu,
         "host": host_data(artifact.host),
+        "host_share": share,
     }
-    parts = host_lines(artifact.host)
+    parts = host_lines(artifact.host, share)
     text = (
         f"{path}: {size(path.stat().st_size)} for {artifact.target.name}, {args.precision}; {cpu:.1f} s of CPU\n"
         f"  {plural(len(artifact.kernels), 'kernel')}, {plural(launches, 'launch')}; "

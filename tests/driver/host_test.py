@@ -1,5 +1,7 @@
 """What the device does not run goes to the CPU: placed in few parts, with explicit transfers, and never silently."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 import stepwell
 from stepwell.driver import api
 from stepwell.driver.check import check_artifact
+from stepwell.driver.cli import main
 from stepwell.driver.passmanager import PipelineError
 from stepwell.frontend.problems import ImportProblems
 from stepwell.runtime.artifact import Artifact, ArtifactError, load
@@ -288,3 +291,19 @@ def test_the_graph_evaluates_with_its_parts() -> None:
     assert isinstance(module, ModuleOp)
     indices, _ = evaluate(module, [X], api.weights_of(module))
     np.testing.assert_array_equal(indices, np.array(np.nonzero(np.maximum(X, 0))))
+
+
+@pytest.mark.parametrize("command", ["compile", "run"])
+def test_both_commands_end_with_what_the_cpu_does(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = text_model("r = Relu(x) i = NonZero(r) y = Exp(r)", "float[2,3] x", "float[2,3] y, int64[2,k] i")
+    onnx.save(model, tmp_path / "m.onnx")
+    given = [command, str(tmp_path / "m.onnx"), "--target", "tiny", *(["--random", "0"] if command == "run" else [])]
+    assert main(given) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "on the CPU" in line)
+    assert re.fullmatch(r"1 node on the CPU, in 1 part, \d+\.\d% of the time:", line)
+    assert main([*given, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert 0 < data["host_share"] < 1
+    assert [[node["name"] for node in part] for part in data["host"]] == [["NonZero_1"]]
