@@ -472,7 +472,7 @@ def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     if domain == AI_ONNX and (name in SUPPORTED - TABLE.keys() or name in EXPANSIONS or class_of(name, opset)):
         return
     opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
-    rule = f"{name} is supported in opsets {opsets}" if opsets and domain == AI_ONNX else f"{name} is not supported"
+    rule = f"{name} is supported in opsets {opsets}" if opsets and domain == AI_ONNX else f"the device does not run {name}"
     raise InferError(f"{rule} (found {domain}, opset {opset})")
 
 

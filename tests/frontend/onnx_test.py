@@ -213,11 +213,11 @@ def test_all_problems_are_reported_at_once() -> None:
     model = model_of(nodes, {"x": [2, 3]}, {"y": TensorProto.FLOAT}, {"w": np.ones(7, np.float32)})
     found = problems(model)
     assert len(found) == 4
-    assert found[0].startswith("first: Unique is not supported (found ai.onnx, opset 17); ")
-    assert found[1].startswith("second: Frobnicate is not supported (found my.own, opset 0); ")
+    assert found[0].startswith("first: the device does not run Unique (found ai.onnx, opset 17); ")
+    assert found[1].startswith("second: the device does not run Frobnicate (found my.own, opset 0); ")
     assert found[2].startswith("third: operands must broadcast together (found 2×3, 7); ")
     assert found[3] == (
-        "fourth: SequenceMap is not supported (found ai.onnx, opset 17); export the model without control flow"
+        "fourth: the device does not run SequenceMap (found ai.onnx, opset 17); export the model without control flow"
     )
     with pytest.raises(ImportProblems, match="the model has 4 problems, nothing was imported:\n  first: "):
         import_onnx(model)
