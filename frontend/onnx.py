@@ -250,8 +250,8 @@ class _Import:
         if node.operator == "If" and any(map(is_no_network, inner)):  # nor is it one on the CPU
             self.problems += inner
             return outputs or [None] * len(node.proto.output)
-        if failure is not None and any(kind in INNER for kind in node.kinds):
-            raise failure  # on the CPU they are what they are in the model
+        if failure is not None and any(isinstance(v, SSAValue) and self.tags.get(v) in INNER for v in node.inputs):
+            raise failure  # the CPU would get what the device holds for them
         reason = str(failure or (inner[0] if inner else "its operands are on the CPU, and its result is small"))
         names = (*filter(None, node.proto.input), *captured(node.proto))
         try:
@@ -472,7 +472,8 @@ def _check_supported(proto: onnx.NodeProto, opset: int) -> None:
     if domain == AI_ONNX and (name in SUPPORTED - TABLE.keys() or name in EXPANSIONS or class_of(name, opset)):
         return
     opsets = ", ".join(f"{since} to {until or 'now'}" for since, until, _ in TABLE.get(name, ()))
-    rule = f"{name} is supported in opsets {opsets}" if opsets and domain == AI_ONNX else f"the device does not run {name}"
+    known = opsets and domain == AI_ONNX
+    rule = f"{name} is supported in opsets {opsets}" if known else f"the device does not run {name}"
     raise InferError(f"{rule} (found {domain}, opset {opset})")
 
 

@@ -124,4 +124,6 @@ def test_all_problems_of_a_model_are_told_at_once() -> None:
     make = made("first = NonZero(x); second = Unique(x)", "first second", types={"first": INT64}, x=[5, 5])
     with pytest.raises(ValueError, match="first: the device does not run NonZero") as error:
         stepwell.compile(make(), host=False)
-    assert any(problem.startswith("second: the device does not run Unique") for problem in describe(error.value).problems)
+    assert any(
+        problem.startswith("second: the device does not run Unique") for problem in describe(error.value).problems
+    )
