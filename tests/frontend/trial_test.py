@@ -176,12 +176,16 @@ def test_threads_ask_one_after_the_other(own: Trial) -> None:
 def test_an_interrupt_in_the_middle_of_a_question_leaves_no_answer_behind(own: Trial) -> None:
     own.outputs(one())
     assert own.child is not None
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # work in the background is told to ignore it
     os.kill(own.child.pid, signal.SIGSTOP)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        own.outputs(one("Sigmoid"))
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            own.outputs(one("Sigmoid"))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
     assert own.outputs(one()) == own.outputs(one())
 
 
