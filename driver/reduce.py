@@ -21,9 +21,10 @@ from xdsl.ir import SSAValue
 
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.host import host_type, is_host
+from ..dialects.graph.host_model import inner_graphs
 from ..dialects.graph.op import element, shape
 from ..frontend.bound import bind
-from ..frontend.cut import Border, Wiring, count_nodes, graphs_of, save
+from ..frontend.cut import Border, Wiring, count_nodes, save
 from ..frontend.hoist import flattened, hoisted
 from ..frontend.inputs import read_inputs as declared_inputs
 from ..frontend.node import Value
@@ -125,7 +126,7 @@ def _names(wiring: Wiring) -> list[str]:
     def walk(nodes: Sequence[onnx.NodeProto]) -> None:
         for node in nodes:
             found.update(dict.fromkeys([node.name, *node.output]))
-            for graph in graphs_of(node):
+            for graph in inner_graphs(node):
                 walk(graph.node)
 
     walk(wiring.nodes)
@@ -233,7 +234,7 @@ class Search:
     def _apart(self, wiring: Wiring, values: Values, part: Part) -> tuple[Wiring, Values, Part] | None:
         """A smaller part, with what is in a graph in place of the node that holds it; None if there is none."""
         size = count_nodes(wiring.nodes[i] for i in part)
-        holders = [wiring.nodes[i] for i in sorted(part) if graphs_of(wiring.nodes[i])]
+        holders = [wiring.nodes[i] for i in sorted(part) if inner_graphs(wiring.nodes[i])]
         if not holders:
             return None
         made = candidate(wiring, values, part)

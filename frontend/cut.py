@@ -17,8 +17,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..dialects.graph.host_model import captured
-from ..dialects.graph.host_model import graphs_of as graphs_in
+from ..dialects.graph.host_model import captured, inner_graphs
 from .functions import inlined
 from .model_file import Array, Source, read_model, to_array
 from .problems import ModelFileError
@@ -201,11 +200,6 @@ def _info(name: str, element: int | None, size: Extents) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, element, size) if element else onnx.ValueInfoProto(name=name)
 
 
-def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """The graphs that a node holds."""
-    return [graph for attribute in node.attribute for graph in graphs_in(attribute)]
-
-
 def read_by(node: onnx.NodeProto) -> list[str]:
     """The values that a node reads, those that its graphs take from around them among them."""
     return [name for name in node.input if name] + captured(node)
@@ -213,7 +207,7 @@ def read_by(node: onnx.NodeProto) -> list[str]:
 
 def count_nodes(nodes: Iterable[onnx.NodeProto]) -> int:
     """Nodes, those inside of graphs among them."""
-    return sum(1 + sum(count_nodes(graph.node) for graph in graphs_of(node)) for node in nodes)
+    return sum(1 + sum(count_nodes(graph.node) for graph in inner_graphs(node)) for node in nodes)
 
 
 def name_nodes(proto: onnx.ModelProto) -> None:

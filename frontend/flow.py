@@ -87,9 +87,12 @@ class Function:
         self._block, self._cache = Block(arg_types=inputs), Cache()
         self._arguments: dict[SSAValue, SSAValue] = {}
         values = {name: scope.value(name, node.name) for name in dict.fromkeys(free_names(graph))}
-        self._around: dict[str, Value] = {
-            name: self.take(value) for name, value in values.items() if isinstance(value, SSAValue)
+        self.around: dict[str, Value] = {
+            name: self.take(value) if isinstance(value, SSAValue) else value
+            for name, value in values.items()
+            if value is not None
         }
+        """What the graph uses of the values around it, by name, as they are inside."""
 
     @property
     def arguments(self) -> Sequence[SSAValue]:
@@ -108,15 +111,10 @@ class Function:
             _tag(self._scope, argument, value)
         return self._arguments[value]
 
-    def values(self) -> dict[str, Value]:
-        """What the graph uses of the values around it, by name, as they are inside."""
-        values = {name: self._scope.value(name, self._node.name) for name in free_names(self.graph)}
-        return {name: value for name, value in values.items() if value is not None} | self._around
-
     def run(self, inputs: Sequence[Value]) -> list[Value] | None:
         """The ops of the graph; its outputs, or None after a problem."""
         with self.open():
-            outputs = self._scope.inside(self._node, self.graph, inputs, self._around)
+            outputs = self._scope.inside(self._node, self.graph, inputs, self.around)
         known = [value for value in outputs if value is not None]
         return known if len(known) == len(outputs) else None
 
@@ -208,7 +206,7 @@ def _left(node: Node, scope: Scope, half: _Half, likes: Sequence[SSAValue], held
     left = HostNode(f"{node.name}.{half.name}", node.operator, reason, 0)
     with half.function.open():
         try:
-            results = hosting.leave(graph, half.function.values(), left, likes)
+            results = hosting.leave(graph, half.function.around, left, likes)
         except HostError as error:
             raise InferError(f"both branches of If are networks for these shapes (found {error})") from None
         for value, like, on_cpu in zip(results, likes, held, strict=True):

@@ -11,7 +11,7 @@ from onnx import FunctionProto, ModelProto, NodeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
 from onnx.inliner import inline_local_functions
 
-from ..dialects.graph.host_model import graphs_of
+from ..dialects.graph.host_model import inner_graphs
 from .node import AI_ONNX
 from .problems import ModelFileError
 
@@ -66,7 +66,7 @@ class _Calls:
                     bare = NodeProto(attribute=kept)
                     node.ClearField("attribute")
                     node.attribute.extend(bare.attribute)
-            for graph in (graph for attribute in node.attribute for graph in graphs_of(attribute)):
+            for graph in inner_graphs(node):
                 self.complete(graph.node, given)
             function = self._functions.get(_key(node.domain, node.op_type, node.overload))
             if function is not None:
@@ -117,8 +117,7 @@ def _means_the_same(nodes: Sequence[NodeProto], domain: str, one: int, other: in
     for node in nodes:
         if (node.domain or AI_ONNX) == (domain or AI_ONNX) and _since(node, one) != _since(node, other):
             return False
-        inner = (graph for attribute in node.attribute for graph in graphs_of(attribute))
-        if not all(_means_the_same(graph.node, domain, one, other) for graph in inner):
+        if not all(_means_the_same(graph.node, domain, one, other) for graph in inner_graphs(node)):
             return False
     return True
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ..dialects.graph.host_model import free_names
-from .cut import graphs_of, name_nodes
+from ..dialects.graph.host_model import free_names, inner_graphs
+from .cut import name_nodes
 from .model_file import Array
 
 
@@ -55,14 +55,14 @@ def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
     for node in graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
         node.output[:] = [names.get(name, name) for name in node.output]
-        for inner in graphs_of(node):
+        for inner in inner_graphs(node):
             _rename(inner, {name: new for name, new in names.items() if name in free_names(inner)})
 
 
 def hoisted(model: onnx.ModelProto, node: onnx.NodeProto, recorded: Mapping[str, Array]) -> Iterator[onnx.ModelProto]:
     """Models in which less stands in place of a node of the main graph that holds graphs."""
     number = [other.name for other in model.graph.node].index(node.name)
-    graphs = graphs_of(node)
+    graphs = inner_graphs(node)
     if node.op_type == "If":
         for graph in graphs:
             yield _with(model, number, [*graph.node, *_renamed(graph.output, node.output)], graph.initializer)
@@ -102,11 +102,11 @@ def _shortened(node: onnx.NodeProto, recorded: Mapping[str, Array]) -> onnx.Node
     """An If whose branches return recorded values; None if they do already, or are not recorded."""
     if node.op_type != "If" or any(name not in recorded for name in node.output if name):
         return None
-    if all(len(graph.node) <= len(graph.output) for graph in graphs_of(node)):
+    if all(len(graph.node) <= len(graph.output) for graph in inner_graphs(node)):
         return None
     short = onnx.NodeProto()
     short.CopyFrom(node)
-    for graph in graphs_of(short):
+    for graph in inner_graphs(short):
         del graph.node[:]
         del graph.initializer[:]
         for info, name in zip(graph.output, node.output, strict=False):

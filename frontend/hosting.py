@@ -80,9 +80,7 @@ class Hosting:
     def run(self, node: Node, values: Mapping[str, Value | None], reason: str) -> list[Value | None]:
         """The results of a node on the CPU; `values` has what it reads, by name. Raises `HostError`."""
         names = list(dict.fromkeys((*filter(None, node.proto.input), *captured(node.proto))))
-        inputs = {name: values[name] for name in names}
-        computed = {n: self.on_host(v, n) for n, v in inputs.items() if isinstance(v, SSAValue)}
-        known = {n: v for n, v in inputs.items() if not isinstance(v, SSAValue) and v is not None}
+        computed, known = self._parted({name: values[name] for name in names})
         made = iter(self._insert(node.proto, node.name, computed, known, reason))
         return [_known_if_empty(next(made)) if output else None for output in node.proto.output]
 
@@ -136,19 +134,28 @@ class Hosting:
         results = found if wider is None else wider
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
-        node = HostNode(name, proto.op_type, reason, nbytes)
-        op = HostOp.of(
-            text, [node], list(computed.values()), [HostValueType.of(kind) for kind in results], self.builder.weights
-        )
-        return self.builder.insert(op).results
+        return self._part(text, HostNode(name, proto.op_type, reason, nbytes), computed, results)
+
+    def _parted(self, values: Mapping[str, Value | None]) -> tuple[dict[str, SSAValue], dict[str, Array]]:
+        """Those that are computed, on the CPU, and those that are known. Raises `HostError`."""
+        computed = {name: self.on_host(value, name) for name, value in values.items() if isinstance(value, SSAValue)}
+        return computed, {n: v for n, v in values.items() if not isinstance(v, SSAValue) and v is not None}
+
+    def _part(
+        self, text: bytes, node: HostNode, computed: Mapping[str, SSAValue], results: Sequence[HostType]
+    ) -> Sequence[SSAValue]:
+        """The results of a model, `text`, that stands for a node."""
+        kinds = [HostValueType.of(kind) for kind in results]
+        return self.builder.insert(
+            HostOp.of(text, [node], list(computed.values()), kinds, self.builder.weights)
+        ).results
 
     def leave(
         self, graph: onnx.GraphProto, values: Mapping[str, Value], node: HostNode, likes: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
         """The outputs of a graph on the CPU, which only a run finds to be a network or none; their types are taken for
         those of `likes`, and shapes of inputs are not said. Raises `HostError`."""
-        computed = {name: self.on_host(value, name) for name, value in values.items() if isinstance(value, SSAValue)}
-        known = {name: value for name, value in values.items() if not isinstance(value, SSAValue)}
+        computed, known = self._parted(values)
         kinds = {name: HostType(host_type(value).kind) for name, value in computed.items()}
         names = [info.name for info in graph.output]
         taken = "taken" + "_" * max(map(len, [*values, *names]), default=0)
@@ -160,9 +167,7 @@ class Hosting:
         ]
         if [kind.kind for kind in found] != [kind.kind for kind in wanted]:
             raise HostError(f"{', '.join(map(str, found))} for {', '.join(map(str, wanted))}")
-        results = [HostValueType.of(kind) for kind in wanted]
-        op = HostOp.of(text, [node], list(computed.values()), results, self.builder.weights)
-        return self.builder.insert(op).results
+        return self._part(text, node, computed, wanted)
 
     def _model_of(
         self, proto: onnx.NodeProto, known: Mapping[str, Array], kinds: Mapping[str, HostType]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
-from ..dialects.graph.host_model import graphs_of
+from ..dialects.graph.host_model import inner_graphs
 
 Placed = tuple[onnx.NodeProto, int | None]
 """A node, and the position of the one in whose graph it stands."""
@@ -16,11 +16,10 @@ def walk(nodes: Iterable[onnx.NodeProto], outer: int | None = None, start: int =
         yield node, outer
         place = start
         start += 1
-        for attribute in node.attribute:
-            for graph in graphs_of(attribute):
-                for inner in walk(graph.node, place, start):
-                    yield inner
-                    start += 1
+        for graph in inner_graphs(node):
+            for inner in walk(graph.node, place, start):
+                yield inner
+                start += 1
 
 
 class Names:

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.host import host_type, is_host
-from ..dialects.graph.host_model import captured, graphs_of
+from ..dialects.graph.host_model import captured, inner_graphs
 from ..dialects.graph.op import BORDER, InferError, ShapeError, SizeError, i32
 from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
@@ -318,7 +318,7 @@ class _Import:
     def _unsupported_inside(self, proto: onnx.NodeProto) -> list[Problem]:
         """What is wrong with the operators of a node's graphs, which are not imported."""
         found = list[Problem]()
-        for inner in (node for attribute in proto.attribute for graph in graphs_of(attribute) for node in graph.node):
+        for inner in (node for graph in inner_graphs(proto) for node in graph.node):
             try:
                 if inner.op_type not in RULES:  # what is computed from shapes vanishes
                     _check_supported(inner, self._opsets.get(inner.domain or AI_ONNX, 0))
@@ -444,7 +444,7 @@ def _names_used(graph: onnx.GraphProto) -> set[str]:
     names = {output.name for output in graph.output}
     for node in graph.node:
         names.update(node.input)
-        for inner in (inner for attribute in node.attribute for inner in graphs_of(attribute)):
+        for inner in inner_graphs(node):
             names |= _names_used(inner)
     return names
 

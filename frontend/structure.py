@@ -7,7 +7,7 @@ import onnx
 from onnx import TensorProto
 from onnx.defs import onnx_opset_version
 
-from ..dialects.graph.host_model import graphs_of
+from ..dialects.graph.host_model import inner_graphs
 from ..runtime.problem import Kind, Problem
 from .extensions import MICROSOFT
 from .node import AI_ONNX
@@ -88,11 +88,11 @@ def in_order(nodes: Sequence[onnx.NodeProto]) -> tuple[Sequence[onnx.NodeProto],
 
 def sorted_inside(node: onnx.NodeProto) -> onnx.NodeProto:
     """The node with the nodes of its graphs in order; the same one if they are. Cycles stay as they stand."""
-    if not any(_is_unsorted(graph) for graph in _graphs(node)):
+    if not any(_is_unsorted(graph) for graph in inner_graphs(node)):
         return node
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
-    for graph in _graphs(copy):
+    for graph in inner_graphs(copy):
         ordered = [sorted_inside(inner) for inner in in_order(list(graph.node))[0]]
         made = onnx.GraphProto(node=ordered)
         graph.ClearField("node")
@@ -107,12 +107,7 @@ def _is_unsorted(graph: onnx.GraphProto) -> bool:
         if any(name in later and name not in made for name in reads(node)):
             return True
         made.update(node.output)
-    return any(_is_unsorted(inner) for node in graph.node for inner in _graphs(node))
-
-
-def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        yield from graphs_of(attribute)
+    return any(_is_unsorted(inner) for node in graph.node for inner in inner_graphs(node))
 
 
 def _cycle(nodes: Sequence[onnx.NodeProto], stack: Sequence[int], open_: set[int]) -> Problem:
@@ -125,7 +120,7 @@ def _cycle(nodes: Sequence[onnx.NodeProto], stack: Sequence[int], open_: set[int
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """Names that a node, or a graph in it, takes from around it."""
     yield from filter(None, node.input)
-    for graph in _graphs(node):
+    for graph in inner_graphs(node):
         yield from _outer(graph)
 
 

@@ -58,9 +58,8 @@ def _name(code: int) -> str:
 def captured(node: onnx.NodeProto) -> list[str]:
     """Names that the graphs of a node take from around it, in order."""
     found: dict[str, None] = {}
-    for attribute in node.attribute:
-        for graph in graphs_of(attribute):
-            found.update(dict.fromkeys(free_names(graph)))
+    for graph in inner_graphs(node):
+        found.update(dict.fromkeys(free_names(graph)))
     return list(found)
 
 
@@ -76,6 +75,11 @@ def free_names(graph: onnx.GraphProto) -> Iterator[str]:
 def graphs_of(attribute: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
     """The graphs that an attribute holds."""
     return [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
+
+
+def inner_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """The graphs that a node holds."""
+    return [graph for attribute in node.attribute for graph in graphs_of(attribute)]
 
 
 # joining --------------------------------------------------------------------------------------------------------------
@@ -113,7 +117,7 @@ def _unused_prefix(graphs: Sequence[onnx.GraphProto]) -> str:
 
 def _inner_names(node: onnx.NodeProto) -> Iterator[str]:
     """Names of values that the graphs of a node make."""
-    for graph in (graph for attribute in node.attribute for graph in graphs_of(attribute)):
+    for graph in inner_graphs(node):
         yield from (info.name for info in (*graph.input, *graph.output))
         yield from (tensor.name for tensor in graph.initializer)
         for inner in graph.node:
