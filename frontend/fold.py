@@ -1,7 +1,7 @@
 """Evaluates nodes all of whose inputs are known: shapes, indices, weights that are computed once.
 
 The usual ones are a line of numpy each; any other goes to onnxruntime, one node at a time, or, if it does not run it,
-to onnx's own reference, which is wrong about some operators.
+to onnx's own reference, which is wrong about some operators. One that takes onnxruntime long is not evaluated.
 """
 
 import math
@@ -18,7 +18,7 @@ from ..dialects.graph.views import sliced
 from ..dialects.standin import StandIn, stand_in
 from ..runtime.cpu import HostError
 from .model_file import Array, to_array
-from .trial import TRIAL
+from .trial import TRIAL, SlowError
 
 Attributes = Mapping[str, Any]
 Fold = Callable[[Attributes, Sequence[Array | None], int], Array | None]
@@ -67,7 +67,10 @@ def fold(
         results = _by_shapes(node, inputs, opset)
         if results is not None:
             return results
-    results = _by_onnxruntime(node, inputs, opset)
+    try:
+        results = _by_onnxruntime(node, inputs, opset)
+    except SlowError:
+        return None
     if results is None:
         results = _by_reference(node, inputs, opset)
     return None if results is None else [_canonical(array) for array in results]
@@ -142,7 +145,7 @@ def _result_types(
 
 
 def _by_onnxruntime(node: onnx.NodeProto, inputs: Sequence[Array | None], opset: int) -> Sequence[Array] | None:
-    """The outputs by onnxruntime; its import takes a while, and most models do without."""
+    """The outputs by onnxruntime; its import takes a while, and most models do without. Raises `SlowError`."""
     feeds = _feeds(node, inputs)
     infos = [
         onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
@@ -154,6 +157,8 @@ def _by_onnxruntime(node: onnx.NodeProto, inputs: Sequence[Array | None], opset:
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
     try:
         found = TRIAL.run(model.SerializeToString(), list(feeds.values()))
+    except SlowError:
+        raise
     except HostError:
         return None
     return _in_order(node, found)

@@ -2,8 +2,9 @@
 
     outputs = TRIAL.outputs(model)     # names, types, extents; HostError if onnxruntime refuses the model, or crashes
 
-Both crash on some files that break ONNX's rules, so a child of this process asks them. It is forked at the first
-question, and anew after a crash; it ends with this process, or, if that was large when it was forked, with the import.
+Both crash on some files that break ONNX's rules, and take years over others, so a child of this process asks them, with
+so much processor time for an answer. It is forked at the first question, and anew after a crash; it ends with this
+process, or, if that was large when it was forked, with the import.
 Where processes cannot be forked, the questions are answered in this one.
 """
 
@@ -11,6 +12,7 @@ import atexit
 import contextlib
 import faulthandler
 import gc
+import math
 import os
 import pickle
 import signal
@@ -38,6 +40,10 @@ MOST_HELD = 2**30
 """Bytes of this process that a child may hold beyond an import: it shares them, also when they are freed here."""
 LOOK = 1.0
 """Seconds from one look whether the child is alive to the next."""
+MOST_SECONDS = 10
+"""Of processor time that an answer takes, and one more for each of"""
+BYTES_A_SECOND = 2**27
+"""of what is asked."""
 
 LARGE = 2**16
 """Bytes of a model that is not copied into a message."""
@@ -50,8 +56,21 @@ class CrashError(HostError):
     """A model ended the process that asked about it."""
 
 
+class SlowError(HostError):
+    """A model takes more time than an import has."""
+
+
 class _DeathError(Exception):
-    """The child is no more: how it ended."""
+    """The child is no more."""
+
+    def __init__(self, code: int | None) -> None:
+        self.code = code
+        """Of its exit; minus a signal, None if not known."""
+
+    def __str__(self) -> str:
+        if self.code is None:
+            return "signal unknown"
+        return f"signal {-self.code}" if self.code < 0 else f"exit {self.code}"
 
 
 @dataclass(slots=True)
@@ -84,19 +103,16 @@ class _Child:
                 raise EOFError
         return self.connection.recv()
 
-    def end(self, kill: bool = True) -> str:
-        """Ends it, or waits for its end; how it ended."""
+    def end(self, kill: bool = True) -> int | None:
+        """Ends it, or waits for its end; its exit code, minus a signal, None if not known."""
         self.connection.close()
         with contextlib.suppress(ProcessLookupError):
             if kill:
                 os.kill(self.pid, signal.SIGKILL)
         try:
-            status = os.waitpid(self.pid, 0)[1]
+            return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         except ChildProcessError:  # someone else waited for it
-            return "signal unknown"
-        return (
-            f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.waitstatus_to_exitcode(status)}"
-        )
+            return None
 
 
 def _is_dead(pid: int) -> bool:
@@ -176,12 +192,14 @@ class Trial:
         return found
 
     def _answer(self, kind: str, text: bytes, values: Any) -> tuple[bool, Any]:
-        """Whether the question was refused, and the answer or why. Raises `CrashError`."""
+        """Whether the question was refused, and the answer or why. Raises `CrashError`, `SlowError`."""
         while (child := self.child or self._start()) is not None:
             try:
                 answer = child.ask(kind, text, values)
             except _DeathError as death:
                 self.child = None
+                if death.code == -signal.SIGXCPU:
+                    raise SlowError("it takes more time than an import has") from None
                 if child.is_new:
                     library = "ONNX's inference" if kind == "infer" else "onnxruntime"
                     raise CrashError(f"{library} crashed on it: {death}") from None
@@ -246,7 +264,8 @@ def _serve(connection: Connection, first: bytes) -> None:
     connection.send(_answer("outputs", first, None))
     while True:
         try:
-            (kind, values), text = _receive(connection)
+            (kind, values), text, nbytes = _receive(connection)
+            _limit_time(MOST_SECONDS + nbytes // BYTES_A_SECOND)
             connection.send(_answer(kind, text, values))
         except (EOFError, OSError):
             os._exit(0)
@@ -269,6 +288,16 @@ def _isolate(kept: int) -> None:
         if file > 2 and file != kept:
             with contextlib.suppress(OSError):
                 os.close(file)
+
+
+def _limit_time(seconds: int) -> None:
+    """Lets this process take that much processor time from now on; then it ends with a signal."""
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = math.ceil(usage.ru_utime + usage.ru_stime) + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def _answer(kind: str, text: bytes, values: Any) -> tuple[bool, Any]:
@@ -295,11 +324,12 @@ def _send(connection: Connection, values: Any, text: bytes) -> None:
         connection.send_bytes(buffer.raw())
 
 
-def _receive(connection: Connection) -> tuple[Any, bytes]:
-    """The inverse of `_send`. Raises `EOFError`."""
+def _receive(connection: Connection) -> tuple[Any, bytes, int]:
+    """The inverse of `_send`, and the bytes that came. Raises `EOFError`."""
     head = connection.recv_bytes()
     buffers = [connection.recv_bytes() for _ in range(int.from_bytes(head[:4], "big"))]
-    return pickle.loads(memoryview(head)[4:], buffers=buffers)
+    values, text = pickle.loads(memoryview(head)[4:], buffers=buffers)
+    return values, text, sum(map(len, (head, *buffers)))
 
 
 @cache

@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from ..loops import LoopNest, Window, axis
 from .activations import AbsOp, SqrtOp
-from .arithmetic import MulOp, PowOp
+from .arithmetic import DivOp, MulOp, PowOp
 from .contract import window_axes, window_extents
 from .elementwise import CastOp
 from .emit import Emit
@@ -165,9 +165,8 @@ class Pool(GraphOp):
 def slide(emit: Emit, x: SSAValue, window: Sliding, fn: str, kind: Attribute, include: bool = False) -> SSAValue:
     """Windows over x [N, …, C], as elements of `kind`. Of more than two axes the last two come first, then one more at
     a time: a mean is one of means."""
-    count = {"count_include_pad": True} if include else {}
     if len(window.kernel) <= 2:
-        return emit(Window2DOp, x, element=kind, fn=fn, **window.two_axes(), **count)
+        return _slide(emit, x, window, fn, kind, include)
     n, depth, *size, channels = shape(x)
     images = emit.keep(ReshapeOp, x, shape=[n * depth, *size, channels])
     y = slide(emit, images, window.part(slice(1, None)), fn, kind if fn == "max" else emit.inner, include)
@@ -181,8 +180,19 @@ def slide(emit: Emit, x: SSAValue, window: Sliding, fn: str, kind: Attribute, in
         after=(*first.after, 0),
         dilations=(*first.dilations, 1),
     )
-    y = emit(Window2DOp, y, element=kind, fn=fn, **down.two_axes(), **count)
+    y = _slide(emit, y, down, fn, kind, include)
     return emit.keep(ReshapeOp, y, shape=[n, shape(y)[1], *size, channels])
+
+
+def _slide(emit: Emit, x: SSAValue, window: Sliding, fn: str, kind: Attribute, include: bool) -> SSAValue:
+    """`slide` over one axis or two, without taps that read nothing but padding."""
+    least = window.trimmed(shape(x)[1 : 1 + len(window.kernel)])
+    if not (include and fn == "mean"):
+        return emit(Window2DOp, x, element=kind, fn=fn, **least.two_axes())
+    if least == window:
+        return emit(Window2DOp, x, element=kind, fn=fn, **window.two_axes(), count_include_pad=True)
+    sums = emit(Window2DOp, x, element=emit.inner, fn="sum", **least.two_axes())
+    return emit(DivOp, sums, emit.constant(float(math.prod(window.kernel))), element=kind)
 
 
 def _ceil_pads(size: Sequence[int], window: Sliding) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -7,7 +7,7 @@ further channels.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from xdsl.ir import Attribute, SSAValue
@@ -63,8 +63,12 @@ class Sliding:
 
     def part(self, axes: slice) -> "Sliding":
         """The window over some of the axes."""
-        names = ("kernel", "strides", "before", "after", "dilations")
-        return replace(self, **{name: getattr(self, name)[axes] for name in names})
+        return replace(self, **{name: getattr(self, name)[axes] for name in _FIELDS})
+
+    def trimmed(self, size: Sequence[int]) -> "Sliding":
+        """The same windows without the first and last taps that read nothing but padding in each of them."""
+        axes = zip(size, self.extents(size), *(getattr(self, name) for name in _FIELDS), strict=True)
+        return Sliding(*zip(*(_trimmed(*axis) for axis in axes), strict=True))
 
     def two_axes(self) -> dict[str, Any]:
         """Properties of a window over two axes; of one over a single axis, the second has extent 1."""
@@ -76,6 +80,22 @@ class Sliding:
             "pads": (*self.before, *zero, *self.after, *zero),
             "dilations": (*self.dilations, *unit),
         }
+
+
+_FIELDS = tuple(field.name for field in fields(Sliding))
+
+
+def _trimmed(
+    size: int, count: int, kernel: int, stride: int, before: int, after: int, dilation: int
+) -> tuple[int, int, int, int, int]:
+    """One axis of a window, of which there are `count`, without taps that read only padding; none is cropped."""
+    last = (count - 1) * stride  # where the last window starts, in the padded operand
+    first_tap = min(max(0, -(-(before - last) // dilation)), before // dilation, kernel - 1)
+    end = before + size - 1  # of the operand
+    last_tap = min(kernel - 1, max(end // dilation, -(-(end - last) // dilation), first_tap))
+    if last_tap < kernel - 1:
+        after = last + dilation * last_tap - end
+    return last_tap - first_tap + 1, stride, before - first_tap * dilation, after, dilation
 
 
 def window_from_onnx(node: Mapping[str, Any]) -> dict[str, Attribute]:

@@ -21,7 +21,7 @@ import stepwell
 from stepwell.dialects.graph.op import InferError
 from stepwell.frontend import trial
 from stepwell.frontend.onnx import ImportProblems
-from stepwell.frontend.trial import TRIAL, CrashError, Trial
+from stepwell.frontend.trial import TRIAL, CrashError, SlowError, Trial
 from stepwell.runtime.cpu import HostError, compiled
 
 pytestmark = pytest.mark.skipif(not trial.FORKS, reason="processes are not forked here")
@@ -143,6 +143,52 @@ def test_a_file_that_crashes_onnx_ends_no_compilation(known: bool) -> None:
     for host in (False, True):
         with pytest.raises(ImportProblems, match="GatherND"):
             stepwell.compile(model, target="tiny", host=host)
+
+
+# patience -------------------------------------------------------------------------------------------------------------
+def spin(*_: Any) -> Any:
+    while True:
+        pass
+
+
+def test_a_question_has_so_much_processor_time(own: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy = trial.compiled
+    monkeypatch.setattr(trial, "MOST_SECONDS", 1)
+    monkeypatch.setattr(trial, "compiled", lambda text: spin() if b"Sigmoid" in text else healthy(text))
+    assert own.outputs(one())
+    with pytest.raises(SlowError, match="more time"):
+        own.outputs(one("Sigmoid"))
+    assert own.outputs(one())
+
+
+def test_questions_together_may_take_longer(own: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(text: bytes) -> Any:
+        start = time.process_time()
+        while time.process_time() < start + 0.4:
+            pass
+        return healthy(text)
+
+    healthy = trial.compiled
+    monkeypatch.setattr(trial, "MOST_SECONDS", 1)
+    monkeypatch.setattr(trial, "compiled", slow)
+    for _ in range(5):
+        assert own.outputs(one())
+    assert own.child is not None
+    assert not own.child.is_new
+
+
+def test_a_constant_that_takes_long_is_left_to_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise SlowError("it takes long")
+
+    x = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
+    model = onnx.load_from_string(one("MaxPool", inputs="x", kernel_shape=[2, 2]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(x, "x"))
+    del model.graph.input[:]
+    wanted = compiled(model.SerializeToString()).run([])[0]
+    monkeypatch.setattr(TRIAL, "run", refuse)
+    found = stepwell.run(stepwell.compile(model, target="tiny", precision="fp32"), {})
+    assert np.array_equal(found["y"], wanted)
 
 
 # a tidy child ---------------------------------------------------------------------------------------------------------

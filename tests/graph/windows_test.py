@@ -5,6 +5,7 @@ import pytest
 from graph_tools import around, only_function, parse
 
 from stepwell.dialects.evaluate import evaluate
+from stepwell.dialects.graph.windows import Sliding
 from stepwell.passes.context import CompileContext
 from stepwell.passes.decompose import Decompose
 from stepwell.passes.fold import Fold
@@ -52,6 +53,32 @@ def test_what_is_not_finite_stays_in_its_window(value: float) -> None:
     x[0, 1, 2, 1] = value
     places = np.argwhere(~np.isfinite(run(SPREAD, x, w)[0, 0]))
     assert places.tolist() == [[row, column] for row in (6, 7) for column in (2, 3, 4)]
+
+
+def reads(window: Sliding, size: int) -> list[list[int]]:
+    """The places of the operand that each window over one axis reads, in order."""
+    (count,), (stride, before, dilation) = (
+        window.extents([size]),
+        (window.strides[0], window.before[0], window.dilations[0]),
+    )
+    taps = [[o * stride - before + tap * dilation for tap in range(window.kernel[0])] for o in range(count)]
+    return [[place for place in places if 0 <= place < size] for places in taps]
+
+
+def test_a_trimmed_window_reads_the_same_places() -> None:
+    random, trimmed = np.random.default_rng(3), 0
+    for _ in range(3000):
+        size, kernel, stride, dilation = (int(random.integers(1, most)) for most in (9, 30, 12, 9))
+        before, after = random.integers(0, 40, 2).tolist()
+        window = Sliding((kernel,), (stride,), (before,), (after,), (dilation,))
+        if size + before + after < window.reach[0]:
+            continue
+        least = window.trimmed([size])
+        trimmed += least != window
+        assert reads(least, size) == reads(window, size)
+        assert min(*least.before, *least.after) >= 0
+        assert 1 <= least.kernel[0] <= min(kernel, (size - 2 + stride * len(reads(window, size))) // dilation + 2)
+    assert trimmed > 500
 
 
 def test_queries_that_share_a_key_are_rows() -> None:
