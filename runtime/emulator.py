@@ -28,6 +28,8 @@ Words = npt.NDArray[np.int64]
 _BURST = 16
 """Most entries that one core executes before another may, under a seed."""
 _ENDLESS = 1 << 62
+_BLOCKS = 16
+"""Blocks of records that a core executes before Python is asked again, so that an interrupt is seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +145,13 @@ def _begin(
 
 
 def _advance(flat: Flat, memory: Memory, core: Core, most: int, where: Launch) -> None:
+    block, address = core.memory.block, core.memory.address
     if core.queues is None:
-        core.status = run_in_order(flat, core.state, memory.gm, core.memory.block, core.memory.address)
+        core.status = layout.MORE
+        while core.status == layout.MORE:
+            core.status = run_in_order(flat, core.state, memory.gm, block, address, _BLOCKS)
     else:
-        core.status = run_queues(flat, core.state, memory.gm, core.memory.block, core.memory.address, core.queues, most)
+        core.status = run_queues(flat, core.state, memory.gm, block, address, core.queues, most)
     if core.status == layout.FAULT:
         raise where.fault(core.number, core.memory.words, core.state)
 

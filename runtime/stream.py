@@ -2,7 +2,8 @@
 
 Nothing that is queued has happened before its stream is synchronised: a copy out leaves the old bytes in the caller's
 array, a launch leaves them in the device's memory. An error stops its stream; the next `synchronise` raises it, with
-the lines that queued the work. Times are cycles of the device's clock, worked out when somebody asks.
+the lines that queued the work. An interrupt drops what is queued. Times are cycles of the device's clock, worked out
+when somebody asks.
 """
 
 import traceback
@@ -154,6 +155,9 @@ class Stream:
             self._error = StreamError(work.name, cause, "".join(traceback.format_list(work.stack)))
             self._error.__cause__ = cause
             return
+        except BaseException:  # an interrupt: what is queued behind counts on this work
+            self._queue.clear()
+            raise
         self.clock.post(work.account)
 
 

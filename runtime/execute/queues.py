@@ -50,12 +50,17 @@ def poison(core: int) -> None:
 
 
 @jit
-def run_in_order(flat: Flat, state: State, gm: np.ndarray, block: Words, core: int) -> int:
-    """Executes until the program ends (OK), or a wait or await BLOCKS, or a FAULT, which may be the generator's."""
+def run_in_order(flat: Flat, state: State, gm: np.ndarray, block: Words, core: int, most: int) -> int:
+    """Executes until the program ends (OK), or a wait or await BLOCKS, or a FAULT, which may be the generator's, or
+    MORE than so many blocks of records are to be executed."""
     at, count = load_i64(core, AT), load_i64(core, COUNT)
     status = OK
     while True:
         if at == count:
+            if most == 0:
+                status = MORE
+                break
+            most -= 1
             at, count = 0, i64(next_block(flat, state, gm, block))
             if count == 0:
                 status = FAULT if state.cursor[STOPPED] else OK

@@ -11,6 +11,7 @@ import pytest
 from toy_artifact import ADD, N, toy_artifact, toy_input, toy_result
 
 import stepwell
+from stepwell.runtime import emulator
 from stepwell.runtime.artifact import ArtifactError, load
 from stepwell.runtime.border import InputError, from_device, to_device
 from stepwell.runtime.device import Device, run
@@ -49,6 +50,22 @@ def test_a_loaded_file_computes_the_same(tmp_path: Path) -> None:
     x = toy_input(1)
     assert np.array_equal(run(artifact, {"x": x})["z"], toy_result(x))
     assert artifact.model is artifact.model
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_an_interrupted_run_leaves_nothing_behind(
+    device: Device, model: Model, monkeypatch: pytest.MonkeyPatch, seed: int | None
+) -> None:
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    x = toy_input(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(emulator, "run_in_order" if seed is None else "run_queues", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.run({"x": x}, seed=seed)
+    assert device.default_stream.pending == 0
+    assert np.array_equal(model.run({"x": x}, seed=seed)["z"], toy_result(x))
 
 
 @pytest.mark.parametrize("target", ["tiny", "edge"])

@@ -1,9 +1,13 @@
 """Whole programs on the emulated device: values, interleavings, races."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from stepwell.runtime import emulator
 from stepwell.runtime.emulator import new_counters, prepare, run
+from stepwell.runtime.execute.core import MORE
 from stepwell.runtime.memory import Memory
 
 from .programs import Case, Conv, conv, depthwise, gemm, hand_over, late_set
@@ -43,6 +47,20 @@ def check(case: Case, seed: int | None = None) -> None:
 )
 def test_gemm(shape: tuple[int, int, int], tile: tuple[int, int, int], cores: int, seed: int | None) -> None:
     check(gemm(*shape, tile, cores), seed)
+
+
+def test_python_is_asked_between_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt is seen there; no value hangs on where."""
+    healthy, calls = emulator.run_in_order, list[int]()
+
+    def counted(*arguments: Any) -> int:
+        calls.append(healthy(*arguments))
+        return calls[-1]
+
+    monkeypatch.setattr(emulator, "run_in_order", counted)
+    monkeypatch.setattr(emulator, "_BLOCKS", 1)
+    check(gemm(130, 200, 90, (16, 16, 16), 2))
+    assert calls.count(MORE) > 4
 
 
 CONVS = {
