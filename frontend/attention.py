@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 from xdsl.ir import SSAValue
@@ -34,10 +35,11 @@ class Extents:
     past: int | None
 
 
-def attention(node: Node, full: bool = False) -> Sequence[Value]:
+def attention(node: Node, full: bool = False, lowest: bool = True) -> Sequence[Value]:
     """softmax(q·kᵀ·scale + bias)·v per head; further outputs are keys and values with those of the past, and scores.
 
-    A query that no key is for gives 0; `full`: there is none.
+    A query that no key is for gives 0; `full`: there is none. `lowest`: the least finite number of a mask's type is
+    minus infinity.
     """
     q, k, v = (_heads(node, index) for index in range(3))
     past = [_optional(node, index) for index in (4, 5)]
@@ -50,7 +52,7 @@ def attention(node: Node, full: bool = False) -> Sequence[Value]:
     before = 0 if past[0] is None else shape(past[0])[2]
     lengths = _optional(node, 6)
     extents = Extents(shape(q)[2], shape(keys)[2], before if lengths is None or past[0] is not None else None)
-    biases = _bias(node, extents, lengths)
+    biases = _bias(node, extents, lengths, lowest)
     biases = (biases[0], None) if full else biases
     weights, shown = _weights(node, q, _shared(node, keys, q), *biases)
     y = node.emit(MatMulOp, weights, _shared(node, values, q), element=element(q))
@@ -126,11 +128,16 @@ def _unless(node: Node, nothing: SSAValue | None, x: SSAValue) -> SSAValue:
 
 
 # masks ----------------------------------------------------------------------------------------------------------------
-def _bias(node: Node, extents: Extents, lengths: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
+def _bias(
+    node: Node, extents: Extents, lengths: SSAValue | None, lowest: bool
+) -> tuple[SSAValue | None, SSAValue | None]:
     """What is added to the scores, −∞ for keys that are not for a query; and which queries no key is for."""
     fixed, computed = _allowed(node, extents, lengths)
     given = node.inputs[3] if len(node.inputs) > 3 else None
     mask = None if given is None else _mask(node, given, extents.keys)
+    never = (
+        np.finfo(np.float32).min if mask is None or element(mask) == i1 else ml_dtypes.finfo(NUMPY[element(mask)]).min
+    )
     if mask is not None and element(mask) == i1:
         computed = [*computed, mask]
         mask = None
@@ -149,6 +156,8 @@ def _bias(node: Node, extents: Extents, lengths: SSAValue | None) -> tuple[SSAVa
     if fixed is not None and len(computed) == 1 and mask is None and given is None and fixed.any(-1).all():
         return bias, None
     most = node.emit(ReduceMaxOp, bias, axes=[len(shape(bias)) - 1], keepdims=True, element=f32)
+    if lowest:
+        return bias, node.emit(LeOp, most, _number(node, float(never)), element=i1)
     return bias, node.emit(EqOp, most, node.materialize(NEVER), element=i1)
 
 

@@ -109,7 +109,7 @@ def _attend(
     more: dict[str, Any] = {"is_causal": 1} if node.attributes.get("unidirectional", 0) else {}
     if scale := node.attributes.get("scale", 0.0):
         more["scale"] = float(scale)
-    found = softmax_attention(inner_node(node, "Attention", *qkv, added, *past, outputs=3, **more), full)
+    found = softmax_attention(inner_node(node, "Attention", *qkv, added, *past, outputs=3, **more), full, lowest=False)
     y, k, v = map(node.materialize, found[:3])
     return _merged(node, y), k, v
 
@@ -253,7 +253,7 @@ def group_query_attention(node: Node) -> Sequence[Value]:
         more["scale"] = float(given["scale"])
     # Of a prompt, rows beyond its length are padding behind it, which no row of the prompt sees.
     whole = inner_node(node, "Attention", q, k, v, bias, None, None, None if prompt else lengths, **more)
-    y = node.materialize(softmax_attention(whole, full=bias is None)[0])
+    y = node.materialize(softmax_attention(whole, full=bias is None, lowest=False)[0])
     return [_merged(node, y), k, v]
 
 
