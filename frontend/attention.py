@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.graph.activations import TanhOp
 from ..dialects.graph.arithmetic import AddOp, AndOp, EqOp, GeOp, LeOp, LtOp, MulOp, SubOp
@@ -16,7 +17,7 @@ from ..dialects.graph.elementwise import WhereOp
 from ..dialects.graph.gather import GatherOp
 from ..dialects.graph.op import FLOATS, DtypeError, InferError, ShapeError, broadcast_shapes, element, f32, i1, shape
 from ..dialects.graph.reduce import ReduceMaxOp, SoftmaxOp
-from ..dialects.graph.views import ConcatOp, ReshapeOp, SliceOp, TransposeOp
+from ..dialects.graph.views import ConcatOp, ExpandOp, ReshapeOp, SliceOp, TransposeOp
 from .movement import framed, repeat
 from .node import Node, Value, size_of
 
@@ -34,10 +35,11 @@ class Extents:
     past: int | None
 
 
-def attention(node: Node, full: bool = False) -> Sequence[Value]:
+def attention(node: Node, full: bool = False, lowest: bool = True, sink: SSAValue | None = None) -> Sequence[Value]:
     """softmax(q·kᵀ·scale + bias)·v per head; further outputs are keys and values with those of the past, and scores.
 
-    A query that no key is for gives 0; `full`: there is none.
+    A query that no key is for gives 0; `full`: there is none. `lowest`: the least finite number of a mask's type is
+    minus infinity. `sink`: a score for each head, [heads, 1, 1] or one, of a key without a value.
     """
     q, k, v = (_heads(node, index) for index in range(3))
     past = [_optional(node, index) for index in (4, 5)]
@@ -50,9 +52,9 @@ def attention(node: Node, full: bool = False) -> Sequence[Value]:
     before = 0 if past[0] is None else shape(past[0])[2]
     lengths = _optional(node, 6)
     extents = Extents(shape(q)[2], shape(keys)[2], before if lengths is None or past[0] is not None else None)
-    biases = _bias(node, extents, lengths)
-    biases = (biases[0], None) if full else biases
-    weights, shown = _weights(node, q, _shared(node, keys, q), *biases)
+    biases = _bias(node, extents, lengths, lowest)
+    biases = (biases[0], None) if full or sink is not None else biases
+    weights, shown = _weights(node, q, _shared(node, keys, q), *biases, sink)
     y = node.emit(MatMulOp, weights, _shared(node, values, q), element=element(q))
     y = _unless(node, biases[1], y)
     if len(size_of(node.given(0))) == 3:
@@ -88,7 +90,12 @@ def _shared(node: Node, x: SSAValue, q: SSAValue) -> SSAValue:
 
 
 def _weights(
-    node: Node, q: SSAValue, k: SSAValue, bias: SSAValue | None, nothing: SSAValue | None
+    node: Node,
+    q: SSAValue,
+    k: SSAValue,
+    bias: SSAValue | None,
+    nothing: SSAValue | None,
+    sink: SSAValue | None,
 ) -> tuple[SSAValue, SSAValue]:
     """The weight of each key for each query, and the scores that are shown."""
     given, kind = node.attributes, element(q)
@@ -108,7 +115,7 @@ def _weights(
     stages[QK_BIASED] = biased
     if nothing is not None:  # scores of a query without keys are finite, so that no NaN is counted
         biased = node.emit(WhereOp, nothing, _number(node, 0.0), biased, element=f32)
-    weights = node.emit(SoftmaxOp, biased, axes=[3], element=kind)
+    weights = _softmax(node, biased, sink, kind)
     if mode == QK_WEIGHTS:
         stages[mode] = _unless(node, nothing, weights)
     if mode not in stages:
@@ -116,6 +123,16 @@ def _weights(
     shown = stages[mode]
     wanted = len(node.proto.output) > 3 and element(shown) != kind
     return weights, node.emit(MulOp, shown, _number(node, 1.0), element=kind) if wanted else shown
+
+
+def _softmax(node: Node, scores: SSAValue, sink: SSAValue | None, kind: Attribute) -> SSAValue:
+    """The weights of the keys; a sink has some too, which are left out."""
+    if sink is None:
+        return node.emit(SoftmaxOp, scores, axes=[3], element=kind)
+    size = shape(scores)
+    more = node.emit(ExpandOp, sink, shape=[*size[:3], 1])
+    weights = node.emit(SoftmaxOp, node.emit(ConcatOp, scores, more, axis=3), axes=[3], element=kind)
+    return node.emit(SliceOp, weights, starts=[0] * 4, sizes=size, steps=[1] * 4)
 
 
 def _unless(node: Node, nothing: SSAValue | None, x: SSAValue) -> SSAValue:
@@ -126,11 +143,16 @@ def _unless(node: Node, nothing: SSAValue | None, x: SSAValue) -> SSAValue:
 
 
 # masks ----------------------------------------------------------------------------------------------------------------
-def _bias(node: Node, extents: Extents, lengths: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
+def _bias(
+    node: Node, extents: Extents, lengths: SSAValue | None, lowest: bool
+) -> tuple[SSAValue | None, SSAValue | None]:
     """What is added to the scores, −∞ for keys that are not for a query; and which queries no key is for."""
     fixed, computed = _allowed(node, extents, lengths)
     given = node.inputs[3] if len(node.inputs) > 3 else None
     mask = None if given is None else _mask(node, given, extents.keys)
+    never = (
+        np.finfo(np.float32).min if mask is None or element(mask) == i1 else ml_dtypes.finfo(NUMPY[element(mask)]).min
+    )
     if mask is not None and element(mask) == i1:
         computed = [*computed, mask]
         mask = None
@@ -149,6 +171,8 @@ def _bias(node: Node, extents: Extents, lengths: SSAValue | None) -> tuple[SSAVa
     if fixed is not None and len(computed) == 1 and mask is None and given is None and fixed.any(-1).all():
         return bias, None
     most = node.emit(ReduceMaxOp, bias, axes=[len(shape(bias)) - 1], keepdims=True, element=f32)
+    if lowest:
+        return bias, node.emit(LeOp, most, _number(node, float(never)), element=i1)
     return bias, node.emit(EqOp, most, node.materialize(NEVER), element=i1)
 
 

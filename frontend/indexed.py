@@ -10,9 +10,9 @@ from xdsl.ir import SSAValue
 from ..dialects.graph.arithmetic import AddOp, EqOp, LtOp, MaxOp, MinOp, ModOp, MulOp, SubOp
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
-from ..dialects.graph.elementwise import WhereOp
+from ..dialects.graph.elementwise import CastOp, WhereOp
 from ..dialects.graph.gather import GatherOp, ScatterElementsOp, ScatterNDOp
-from ..dialects.graph.op import FLOATS, GraphOp, InferError, ShapeError, element, i1, i32, shape
+from ..dialects.graph.op import FLOATS, GraphOp, InferError, ShapeError, element, i1, i32, shape, u8
 from ..dialects.graph.properties import ints
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp, ReduceProdOp, ReduceSumOp
 from ..dialects.graph.views import ExpandOp, PadOp, ReshapeOp, TransposeOp, normal_axis
@@ -27,6 +27,9 @@ COMBINE: Mapping[str, tuple[type[GraphOp], type[GraphOp], float]] = {
     "min": (ReduceMinOp, MinOp, math.inf),
 }
 """What a scatter with a reduction does to the updates of one place, and to x; and what changes nothing."""
+
+AS_TRUTH = {"add": "max", "mul": "min"}
+"""What reductions are of truth values."""
 
 
 # scatters -------------------------------------------------------------------------------------------------------------
@@ -68,6 +71,10 @@ def _combined(node: Node, x: SSAValue, indices: SSAValue, updates: SSAValue, axi
         raise InferError(f"reduction is none, {', '.join(COMBINE)} (found {reduction})", broken=True)
     if shape(updates) != shape(indices) or element(updates) != kind or element(indices) != i32:
         raise ShapeError(f"there is an update of x's type for each index (found {updates.type} and {indices.type})")
+    if kind not in (*FLOATS, i32) and reduction in ("add", "mul"):  # bytes wrap, truth values are 0 or 1
+        wide = [node.emit(CastOp, value, element=u8 if kind == i1 else i32) for value in (x, updates)]
+        means = node.with_attributes(reduction=AS_TRUTH[reduction]) if kind == i1 else node
+        return node.emit(CastOp, _combined(means, wide[0], indices, wide[1], axis), element=kind)
     reduce, combine, neutral = COMBINE[reduction]
     places = node.materialize(along(np.arange(size[axis], dtype=np.int32), axis + 1, len(size) + 1))
     wide = [*shape(indices)[: axis + 1], 1, *shape(indices)[axis + 1 :]]

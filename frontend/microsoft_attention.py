@@ -109,7 +109,7 @@ def _attend(
     more: dict[str, Any] = {"is_causal": 1} if node.attributes.get("unidirectional", 0) else {}
     if scale := node.attributes.get("scale", 0.0):
         more["scale"] = float(scale)
-    found = softmax_attention(inner_node(node, "Attention", *qkv, added, *past, outputs=3, **more), full)
+    found = softmax_attention(inner_node(node, "Attention", *qkv, added, *past, outputs=3, **more), full, lowest=False)
     y, k, v = map(node.materialize, found[:3])
     return _merged(node, y), k, v
 
@@ -253,15 +253,22 @@ def group_query_attention(node: Node) -> Sequence[Value]:
         more["scale"] = float(given["scale"])
     # Of a prompt, rows beyond its length are padding behind it, which no row of the prompt sees.
     whole = inner_node(node, "Attention", q, k, v, bias, None, None, None if prompt else lengths, **more)
-    y = node.materialize(softmax_attention(whole, full=bias is None)[0])
+    y = node.materialize(softmax_attention(whole, full=bias is None, lowest=False, sink=_sink(node, heads))[0])
     return [_merged(node, y), k, v]
+
+
+def _sink(node: Node, heads: int) -> SSAValue | None:
+    """The score of a key without a value: of each head, or 0 with `smooth_softmax`."""
+    given = node.optional(11)
+    if given is not None:
+        return node.emit(ReshapeOp, _f32(node, given), shape=[heads, 1, 1])
+    smooth = node.attributes.get("smooth_softmax", 0) > 0
+    return node.builder.constant(np.zeros((), np.float32)) if smooth else None
 
 
 def _check_grouped(node: Node) -> None:
     given = node.attributes
     _refuse(node, "sliding_window_cache", "qk_output", "kv_cache_bit_width")
-    if given.get("smooth_softmax", 0) > 0 or node.optional(11) is not None:
-        raise InferError("softmax is the plain one (found smooth_softmax or head_sink)")
     kinds = {given.get(f"{side}_quant_type", "NONE") for side in "kv"}
     if kinds != {"NONE"} or any(node.optional(index) is not None for index in (12, 13)):
         raise InferError("keys and values before are floats (found them quantised)")

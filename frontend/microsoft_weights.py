@@ -8,16 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
-from ..dialects.graph.arithmetic import AddOp
+from ..dialects.graph.arithmetic import AddOp, AndOp, DivOp
 from ..dialects.graph.contract import MatMulOp
-from ..dialects.graph.op import InferError, ShapeError, element, f32, shape
+from ..dialects.graph.elementwise import CastOp
+from ..dialects.graph.op import InferError, ShapeError, element, f32, i8, i32, shape, u8
 from ..dialects.graph.packed import LEAST_BLOCK
-from ..dialects.graph.views import normal_axis
+from ..dialects.graph.views import ReshapeOp, normal_axis
 from ..dialects.standin import in_order
 from ..runtime.numerics.packed import pack, row_bytes
+from .float8 import FEW_BITS
 from .model_file import Array
-from .node import Node, Value
+from .movement import take
+from .node import Node, Value, size_of
 from .operators import apply
 from .packed import Packed, is_large, packed_product
 
@@ -46,43 +50,62 @@ def _constant(node: Node, index: int) -> Array:
 
 
 def matmul_nbits(node: Node) -> Sequence[Value]:
-    """a·bᵀ + bias, b [N, K] being integers of few bits with a scale for each block along K."""
+    """a·bᵀ + bias, b [N, K] being integers of few bits with a scale for each block of K or group in `g_idx`."""
     given = node.attributes
     n, k, bits, block = given["N"], given["K"], given.get("bits", 4), given["block_size"]
-    if node.optional(4) is not None:
-        raise InferError("blocks follow one another (found g_idx, which says the block of each column)")
     if given.get("weight_prepacked", 0):
         raise InferError("weights are as the standard packs them (found weight_prepacked)")
-    x, bias = node.operand(0), node.optional(5)
+    x, bias, groups = node.operand(0), node.optional(5), _groups(node, k, -(-k // block))
     if shape(x)[-1:] != (k,):
         raise ShapeError(f"the last axis of the left operand has K = {k} elements (found {list(shape(x))})")
-    kind = f32 if bias is not None else element(x)
-    packed = _packed(node, n, k, bits, block) if len(shape(x)) > 1 and is_large(n, k) else None
-    if packed is not None:
-        y = packed_product(node, x, packed, kind=kind)
+    kind, order = f32 if bias is not None else element(x), _order(groups, block)
+    large = len(shape(x)) > 1 and is_large(n, k)
+    packed = None if order is None or not large else _packed(node, n, k, bits, block, order)
+    if order is not None and packed is not None:
+        turned = (np.diff(order) != 1).any()
+        y = packed_product(node, take(node, x, len(shape(x)) - 1, order.tolist()) if turned else x, packed, kind=kind)
     else:
-        y = node.emit(MatMulOp, x, node.materialize(_floats(node, n, k, bits, block)), trans_b=True, element=kind)
+        y = node.emit(MatMulOp, x, node.materialize(_floats(node, n, k, bits, groups)), trans_b=True, element=kind)
     return [y if bias is None else node.emit(AddOp, y, node.materialize(bias), element=element(x))]
 
 
-def _floats(node: Node, n: int, k: int, bits: int, block: int) -> Array:
+def _groups(node: Node, k: int, blocks: int) -> Array:
+    """Of each column of a weight the number of its scale."""
+    given = node.known(4)
+    if given is None:
+        return np.arange(k) // node.attributes["block_size"]
+    found = given.reshape(-1)[:k].astype(np.int64)
+    outside = found[(found < 0) | (found >= blocks)]
+    if found.size != k or outside.size:
+        number = f"{outside[0]}" if outside.size else f"{found.size} of them"
+        raise InferError(f"g_idx has one of {blocks} groups for each of {k} columns (found {number})", broken=True)
+    return found
+
+
+def _order(groups: Array, block: int) -> Array | None:
+    """The columns group by group, if these are as large as blocks are; else None."""
+    order = np.argsort(groups, kind="stable")
+    return order if (groups[order] == np.arange(groups.size) // block).all() else None
+
+
+def _floats(node: Node, n: int, k: int, bits: int, groups: Array) -> Array:
     """The weight [n, k] of a MatMulNBits as floats."""
-    blocks = -(-k // block)
-    q = unpacked(_constant(node, 1).reshape(n, blocks, -1), bits)
-    scales, zeros = _constant(node, 2).reshape(n, blocks, 1), _zeros(node, n, blocks, bits)
-    return in_order(block_weights(q[..., :block], scales, zeros).reshape(n, blocks * block)[:, :k])
+    blocks = -(-k // node.attributes["block_size"])
+    q = unpacked(_constant(node, 1).reshape(n, -1), bits)[:, :k]
+    scales, zeros = _constant(node, 2).reshape(n, blocks), _zeros(node, n, blocks, bits)
+    return in_order(block_weights(q, scales[:, groups], zeros[:, groups] if isinstance(zeros, np.ndarray) else zeros))
 
 
-def _packed(node: Node, n: int, k: int, bits: int, block: int) -> Packed | None:
-    """The weight of a MatMulNBits as it is: 4 bits for 2, signed where there are no zero points. None if these are
-    floats."""
+def _packed(node: Node, n: int, k: int, bits: int, block: int, order: Array) -> Packed | None:
+    """The weight of a MatMulNBits as it is, its columns in an order: 4 bits for 2, signed where there are no zero
+    points. None if these are floats."""
     blocks, zeros = -(-k // block), node.known(3)
     if (zeros is not None and zeros.dtype != np.uint8) or block < LEAST_BLOCK:
         return None
     wide, middle = max(bits, 4), 1 << (bits - 1)
     data = _constant(node, 1).reshape(n, -1)
-    if bits != wide:
-        data = pack(unpacked(data, bits)[:, :k], f"u{wide}")
+    if bits != wide or (np.diff(order) != 1).any():
+        data = pack(unpacked(data, bits)[:, order], f"u{wide}")
     data, scales = data[:, : row_bytes(f"u{wide}", k)], _constant(node, 2).reshape(n, blocks)
     if zeros is not None:
         return Packed(f"u{wide}", data, scales, unpacked(zeros.reshape(n, -1), bits)[:, :blocks], block)
@@ -120,41 +143,76 @@ def matmul_bnb4(node: Node) -> Sequence[Value]:
 
 
 def _zeros(node: Node, n: int, blocks: int, bits: int) -> Array | float:
-    """The zero points [N, blocks, 1]: packed as the weights are, or numbers; half the range where there are none."""
+    """The zero points [N, blocks]: packed as the weights are, or numbers; half the range where there are none."""
     zeros = node.known(3)
     if zeros is None:
         return float(1 << (bits - 1))
     if zeros.dtype == np.uint8:
-        zeros = unpacked(zeros.reshape(n, -1), bits)[:, :blocks]
-    return zeros.reshape(n, blocks, 1)
+        return unpacked(zeros.reshape(n, -1), bits)[:, :blocks]
+    return zeros.reshape(n, blocks)
 
 
+# tables ---------------------------------------------------------------------------------------------------------------
 def gather_block_quantized(node: Node) -> Sequence[Value]:
     """Rows of a table of integers of few bits with a scale for each block of an axis."""
-    given, data, scales, zeros = node.attributes, _constant(node, 0), _constant(node, 2), node.known(3)
-    bits, block = given.get("bits", 4), given.get("block_size", 128)
-    if data.dtype == np.uint8:
-        data = unpacked(data, bits)
-        zeros = np.array(1 << (bits - 1)) if zeros is None else unpacked(zeros, bits)
-    elif data.dtype.name not in ("int4", "uint4"):
+    given, scales = node.attributes, node.given(2)
+    data, zeros = _bytes_of_table(node)
+    axis, rows = (
+        normal_axis(given.get(f"{name}_axis", i), len(size_of(data))) for name, i in (("quantize", 1), ("gather", 0))
+    )
+    block, indices = given.get("block_size", 128), node.given(1)
+    if not isinstance(data, SSAValue) and not isinstance(scales, SSAValue) and not isinstance(zeros, SSAValue):
+        return [apply(node, "Gather", _table(data, scales, zeros, axis, block), indices, axis=rows)]
+    parts = [data, scales, zeros]
+    if rows != axis:  # only the rows that are wanted become floats
+        parts = [v if v is None or not size_of(v) else apply(node, "Gather", v, indices, axis=rows) for v in parts]
+        axis += len(size_of(indices)) - 1 if rows < axis else 0
+    y = apply(node, "DequantizeLinear", *parts, axis=axis, block_size=block)
+    return [y if rows != axis else apply(node, "Gather", y, indices, axis=rows)]
+
+
+def _bytes_of_table(node: Node) -> tuple[Value, Value | None]:
+    """The integers of a table as bytes, and their zero points, which are half the range of packed ones without any."""
+    data, zeros, bits = node.given(0), node.optional(3), node.attributes.get("bits", 4)
+    if isinstance(data, SSAValue) and element(data) not in (i8, u8):
+        raise InferError(f"the table holds integers of few bits (found {data.type})")
+    if (data.dtype == np.uint8) if isinstance(data, np.ndarray) else (element(data) == u8 and not any(node.kinds[:1])):
+        packed = [None if value is None else _unpacked_value(node, value, bits) for value in (data, zeros)]
+        assert packed[0] is not None
+        return packed[0], np.array(1 << (bits - 1), np.uint8) if packed[1] is None else packed[1]
+    if isinstance(data, np.ndarray) and data.dtype not in FEW_BITS:
         raise InferError(f"the table holds integers of few bits (found {data.dtype})")
-    axis = normal_axis(given.get("quantize_axis", 1), data.ndim)
-    extent = data.shape[axis]
+    narrow = [v.astype(FEW_BITS[v.dtype]) if isinstance(v, np.ndarray) else v for v in (data, zeros)]
+    assert narrow[0] is not None
+    return narrow[0], narrow[1]
+
+
+def _unpacked_value(node: Node, packed: Value, bits: int) -> Value:
+    """As `unpacked`, also of bytes that are computed."""
+    if isinstance(packed, np.ndarray):
+        return unpacked(packed, bits)
+    if bits not in (2, 4, 8):
+        raise InferError(f"weights have 2, 4 or 8 bits (found {bits})")
+    if bits == 8:
+        return packed
+    size, wide = shape(packed), node.emit(CastOp, packed, element=i32)
+    steps = node.materialize(np.array([1 << shift for shift in range(0, 8, bits)], np.int32))
+    wide = node.emit(DivOp, node.emit(ReshapeOp, wide, shape=[*size, 1]), steps)
+    parts = node.emit(AndOp, wide, node.materialize(np.array((1 << bits) - 1, np.int32)))
+    parts = node.emit(ReshapeOp, parts, shape=[*size[:-1], size[-1] * (8 // bits)])
+    return node.emit(CastOp, parts, element=u8)
+
+
+def _table(data: Array, scales: Array, zeros: Array | None, axis: int, block: int) -> Array:
+    """The table as floats."""
 
     def wide(values: Array) -> Array:
         if values.ndim == 0:
             return values
-        return np.take(np.repeat(values, block, axis), np.arange(extent), axis)
+        return np.take(np.repeat(values, block, axis), np.arange(data.shape[axis]), axis)
 
-    zeros = (
-        np.array(0)
-        if zeros is None
-        else np.take(zeros.astype(np.int8), np.arange(scales.shape[axis]), axis)
-        if zeros.ndim
-        else zeros
-    )
-    known = block_weights(data, wide(scales), wide(zeros))
-    return [apply(node, "Gather", known, node.given(1), axis=given.get("gather_axis", 0))]
+    kept = zeros if zeros is None or not zeros.ndim else np.take(zeros, np.arange(scales.shape[axis]), axis)
+    return block_weights(data, wide(scales), wide(np.array(0) if kept is None else kept))
 
 
 WEIGHTS: Mapping[str, Callable[[Node], Sequence[Any]]] = {

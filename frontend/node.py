@@ -58,6 +58,10 @@ class Node:
         """The node with other inputs."""
         return replace(self, inputs=inputs)
 
+    def with_attributes(self, **attributes: Any) -> "Node":
+        """The node with some of its attributes changed."""
+        return replace(self, attributes={**self.attributes, **attributes})
+
     def known(self, index: int) -> Array | None:
         """The value of an input, None if it is absent; raises `InferError` if it is computed."""
         value = self.inputs[index] if index < len(self.inputs) else None

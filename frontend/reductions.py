@@ -10,14 +10,11 @@ from ..dialects.graph.activations import AbsOp, LogOp, ReciprocalOp, SqrtOp
 from ..dialects.graph.arithmetic import AddOp, EqOp, MulOp, SubOp
 from ..dialects.graph.elementwise import CastOp, WhereOp
 from ..dialects.graph.norm import BatchNormOp, GroupNormOp, LayerNormOp, RMSNormOp
-from ..dialects.graph.op import ShapeError, element, f32, i1, shape, u8
+from ..dialects.graph.op import ShapeError, element, f32, i1, i32, shape, u8
 from ..dialects.graph.properties import integer, number
 from ..dialects.graph.reduce import (
     ReduceBase,
     ReduceL1Op,
-    ReduceL2Op,
-    ReduceLogSumExpOp,
-    ReduceLogSumOp,
     ReduceMaxOp,
     ReduceMeanOp,
     ReduceMinOp,
@@ -25,6 +22,7 @@ from ..dialects.graph.reduce import (
     ReduceSumOp,
     ReduceSumSquareOp,
 )
+from ..dialects.graph.reduce_roots import ReduceL2Op, ReduceLogSumExpOp, ReduceLogSumOp
 from ..dialects.graph.views import ExpandOp, ReshapeOp, normal_axis
 from .movement import along
 from .node import Node, Value
@@ -55,7 +53,11 @@ def _alone(node: Node, kind: type[ReduceBase]) -> Value:
         return node.emit(AbsOp, x)
     if kind is ReduceSumSquareOp:
         return node.emit(MulOp, x, x)
-    return node.emit(LogOp, x) if kind is ReduceLogSumOp else x
+    if kind is not ReduceLogSumOp:
+        return x
+    if element(x) != i32:
+        return node.emit(LogOp, x)
+    return node.emit(kind, node.emit(ReshapeOp, x, shape=[*shape(x), 1]), axes=[len(shape(x))])
 
 
 def hardmax(node: Node) -> Sequence[Value]:

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
-from ..dialects.graph.elementwise import WhereOp
-from ..dialects.graph.op import FLOATS, DtypeError, InferError, ShapeError, element, shape
+from ..dialects.graph.arithmetic import DivOp
+from ..dialects.graph.elementwise import CastOp, WhereOp
+from ..dialects.graph.op import FLOATS, Array, DtypeError, InferError, ShapeError, element, f32, i8, i32, shape, u8
 from ..dialects.graph.resize import ResampleOp
-from ..dialects.graph.views import normal_axis
+from ..dialects.graph.views import ReshapeOp, normal_axis
 from .movement import along, repeat, take
 from .node import Node, Value, size_of
 
 _ONE, _HALF = np.float32(1), np.float32(0.5)
+FIXED = 1024
+"""What 1 is among the weights of bytes whose channels come last, which are integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ def resize(node: Node) -> Sequence[Value]:
     if mode not in ("nearest", "linear", "bilinear", "cubic"):
         raise InferError(f"mode is nearest, linear or cubic (found {mode})", broken=True)
     if mode != "nearest" and element(x) not in FLOATS:
-        raise DtypeError(f"Resize with mode = {mode} is of floats (found {element(x)})")
+        _check_integers(mode, attributes, element(x))
     crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     axes = [axis for axis in axes_of(node, crops) if not axis.stays]
     if mode == "nearest" and (repeated := _repeated(node, x, axes, attributes)) is not None:
@@ -55,6 +58,8 @@ def resize(node: Node) -> Sequence[Value]:
         if crops:
             beyond = (places < 0) | (places > axis.before - 1)
             outside = outside | along(beyond, axis.place, len(size_of(x)))
+        if mode != "nearest" and element(x) not in FLOATS:
+            continue
         if mode == "nearest":
             x = take(node, x, axis.place, nearest(places, axis, attributes).tolist())
             continue
@@ -64,11 +69,63 @@ def resize(node: Node) -> Sequence[Value]:
             indices, weights = cubic(places, axis, attributes) if mode == "cubic" else linear(places, axis)
         tables = (node.materialize(indices.astype(np.int32)), node.materialize(weights.astype(np.float32)))
         x = node.emit(ResampleOp, x, *tables, axis=axis.place)
+    if mode != "nearest" and element(x) not in FLOATS and axes:
+        x = _linear_of_integers(node, x, axes_of(node, crops), attributes)
     if outside.any():
         value = np.array(attributes.get("extrapolation_value", 0.0), np.float32)
         filling = node.materialize(value) if element(x) in FLOATS else node.materialize(value.astype(np.int32))
         x = node.emit(WhereOp, node.materialize(outside), filling, x, element=element(x))
     return [x]
+
+
+def _check_integers(mode: str, attributes: Mapping[str, Any], kind: Attribute) -> None:
+    if mode == "cubic" or attributes.get("antialias", 0) or kind not in (i8, u8, i32):
+        form = "antialias" if attributes.get("antialias", 0) else f"mode = {mode}"
+        raise DtypeError(f"Resize with {form} is of floats (found {kind})")
+
+
+def _linear_of_integers(node: Node, x: SSAValue, axes: Sequence[Axis], attributes: Mapping[str, Any]) -> SSAValue:
+    """Toward zero; as onnxruntime weighs, all neighbours of a place at once, so that the same sums are rounded."""
+    kind, rank, moving = element(x), len(axes), [axis for axis in axes if not axis.stays]
+    bytes_last = rank == 4 and not axes[1].stays and axes[3].stays
+    plane = axes[1:3] if bytes_last else axes[2:] if rank > 3 else axes
+    together = rank in (2, 3, 4, 5) and all(axis in plane for axis in moving)
+    if together and bytes_last and kind in (i8, u8):
+        total = _resampled(node, x, plane, _neighbours(plane, attributes, FIXED), i32)
+        whole = node.emit(DivOp, total, node.materialize(np.array(FIXED**2, np.int32)))
+        return node.emit(CastOp, whole, element=kind)
+    groups = [plane] if together else [[axis] for axis in moving]
+    for group in groups:
+        x = _resampled(node, x, group, _neighbours(group, attributes), kind if group is groups[-1] else f32)
+    return x
+
+
+def _neighbours(group: Sequence[Axis], attributes: Mapping[str, Any], steps: int = 0) -> tuple[Array, Array]:
+    """[2ⁿ, places] for the plane of n axes: indices into it, and weights: f32, or integers of which `steps` are 1."""
+    kind = np.dtype(np.int32 if steps else np.float32)
+    one, half = np.array(steps or 1, kind), np.array((steps or 1) / 2, kind)
+    indices, weights = np.zeros((1, 1), np.int32), np.full((1, 1), 1, kind)
+    for axis in reversed(group):
+        places = np.clip(coordinates(axis, attributes), 0, axis.before - 1).astype(np.float32)
+        low = np.floor(places).astype(np.int32)
+        ends = np.stack([low, np.minimum(low + 1, axis.before - 1)])
+        at = (places * np.float32(steps or 1)).astype(kind)
+        shares = np.where(ends[0] == ends[1], half, np.abs(at - ends[::-1].astype(kind) * one))
+        extent = math.prod(other.before for other in group[group.index(axis) + 1 :])
+        size = (2 * len(indices), -1)
+        indices = (ends[:, None, :, None] * extent + indices[:, None, :]).reshape(size)
+        weights = (shares[:, None, :, None] * weights[:, None, :]).reshape(size)
+    return indices, weights
+
+
+def _resampled(
+    node: Node, x: SSAValue, group: Sequence[Axis], tables: tuple[Array, Array], kind: Attribute
+) -> SSAValue:
+    """The sums over neighbours in a plane of axes."""
+    first, last, size = group[0].place, group[-1].place + 1, shape(x)
+    x = node.emit(ReshapeOp, x, shape=[*size[:first], math.prod(size[first:last]), *size[last:]])
+    x = node.emit(ResampleOp, x, *map(node.materialize, tables), axis=first, element=kind)
+    return node.emit(ReshapeOp, x, shape=[*size[:first], *(axis.after for axis in group), *size[last:]])
 
 
 def _repeated(node: Node, x: SSAValue, axes: Sequence[Axis], attributes: Mapping[str, Any]) -> SSAValue | None:

@@ -25,6 +25,7 @@ from ..dialects.graph.quantize import BYTES
 from ..dialects.graph.structure import LaunchOp
 from ..dialects.graph.views import ViewOp
 from .context import CompileContext, PassError, compile_context
+from .score_masks import masks_of_scores
 from .values import array_of, users
 
 POLICIES: dict[str, Attribute] = {"fp16": f16, "bf16": bf16, "fp32": f32}
@@ -88,9 +89,11 @@ class Precision(ModulePass):
     an i32), and ends at the next op whose results are bounded (softmax, tanh, a normalisation, a contraction …).
     The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
     one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
-    Under every policy these stay f32: the scale of a range, what integers of 16 or 32 bits stand for and what is cast
-    from such, what was bytes and is rounded to bytes next, the gates of a recurrence, and what it gives if it rounds h
-    to bytes. What comes in as f32 and is rounded to integers of 16 bits is taken as it is.
+    Under every policy these stay f32: masks that are added to the scores of a softmax, and the sums (so a row of which
+    every key is masked keeps its weights, and minus the largest f32 is no infinity), the scale of a range, what
+    integers of 16 or 32 bits stand for and what is cast from such, what was bytes and is rounded to bytes next, the
+    gates of a recurrence, and what it gives if it rounds h to bytes. What comes in as f32 and is rounded to integers of
+    16 bits is taken as it is.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.
@@ -136,6 +139,8 @@ class _Typing:
     islands: set[SSAValue] = field(default_factory=set[SSAValue])
     spectra: set[Operation] = field(default_factory=set[Operation])
     """Ops on the way from an input to a logarithm."""
+    masks: set[Operation] = field(default_factory=set[Operation])
+    """Ops of masks before a softmax."""
     casts: dict[tuple[SSAValue, Attribute], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Attribute], SSAValue]
     )
@@ -144,11 +149,12 @@ class _Typing:
         body = list(block.ops)
         if self.low == f16:
             self.spectra = self._spectra(body)
+        self.masks = masks_of_scores(body, self.ctx)
         gates = {inner for op in body if op.name == "graph.recurrence" for inner in _gates(op)}
         for argument in block.args:
             self._enter(argument, block)
         for op in body:
-            if op in self.spectra or op in gates:
+            if op in self.spectra or op in self.masks or op in gates:
                 self._keep(op)
             elif isinstance(op, GraphOp):
                 self._type(op)

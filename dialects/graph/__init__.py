@@ -8,7 +8,7 @@
 | `contract.py` | matrix product and channels-last convolutions, as machines see them |
 | `conv.py`, `conv_transpose.py`, `pool.py` | windows as ONNX has them, NCHW, and the primitive of pooling |
 | `windows.py` | numbers of a window: defaults, `auto_pad`, more or fewer than two axes |
-| `reduce.py`, `norm.py` | reductions, and what is made of them: softmax, normalisations |
+| `reduce.py`, `reduce_roots.py`, `norm.py` | reductions, and what is made of them: softmax, normalisations |
 | `recurrent.py`, `recurrence.py` | LSTM, GRU, RNN, and the primitive that runs their time steps |
 | `views.py` | what only moves elements |
 | `gather.py` | what moves elements to or from where an index tensor says |
@@ -44,6 +44,7 @@ from . import (
     recurrence,
     recurrent,
     reduce,
+    reduce_roots,
     resize,
     sample,
     scan,
@@ -54,7 +55,7 @@ from .op import GraphOp
 
 FAMILIES = (
     *(elementwise, arithmetic, activations, composites),
-    *(contract, packed, conv, conv_transpose, pool, reduce, norm, recurrent, recurrence),
+    *(contract, packed, conv, conv_transpose, pool, reduce, reduce_roots, norm, recurrent, recurrence),
     views,
     gather,
     resize,

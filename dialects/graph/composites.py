@@ -25,9 +25,10 @@ from .activations import (
     TanhOp,
 )
 from .arithmetic import AddOp, DivOp, GtOp, LtOp, MinOp, MulOp, SubOp
-from .elementwise import WhereOp
+from .constants import NUMPY
+from .elementwise import CastOp, WhereOp
 from .emit import Emit
-from .op import Array, InferError, Onnx, i1
+from .op import FLOATS, Array, InferError, Onnx, Tensor, element, f32, i1, i8, i32, u8
 
 
 class Inner(Emit):
@@ -216,7 +217,7 @@ class CeluOp(Parametric):
 
 @irdl_op_definition
 class ShrinkOp(Parametric):
-    """x + bias below −λ, x − bias above λ, else 0."""
+    """x + bias below −λ, x − bias above λ, else 0; of integers in f32, truncated, then modulo 2ⁿ."""
 
     name = "graph.shrink"
     ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("Shrink", 9),)
@@ -229,17 +230,29 @@ class ShrinkOp(Parametric):
     lambd = prop_def(FloatAttr)
     bias = prop_def(FloatAttr)
 
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
+        return [operands[0]] if operands[0].element_type in (i32, i8, u8) else super().infer(operands, properties)
+
     def reference(self, x: Array) -> Array:
         lambd, bias = self.parameters
-        return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
+        found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
+        return found if x.dtype.kind == "f" else np.trunc(found).astype(np.int64).astype(NUMPY[element(self.x)])
 
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
         inner = Inner(self, rewriter)
-        lambd, bias = (inner.constant(value) for value in self.parameters)
-        low = inner(LtOp, self.x, inner.constant(-self.parameters[0]), element=i1)
-        high = inner(GtOp, self.x, lambd, element=i1)
-        outside = inner(WhereOp, high, inner(SubOp, self.x, bias), inner.constant(0.0))
-        return inner.last(WhereOp, low, inner(AddOp, self.x, bias), outside)
+        if inner.result in FLOATS:
+            return [self._shrunk(inner, self.x, inner.result)]
+        found = self._shrunk(inner, inner(CastOp, self.x, element=f32), f32)
+        whole = inner(CastOp, found, element=i32)
+        return [whole if inner.result == i32 else inner(CastOp, whole, element=inner.result)]
+
+    def _shrunk(self, inner: Inner, x: SSAValue, kind: Attribute) -> SSAValue:
+        lambd, bias, zero = (inner.constant(value, f32) for value in (*self.parameters, 0.0))
+        low = inner(LtOp, x, inner.constant(-self.parameters[0], f32), element=i1)
+        high = inner(GtOp, x, lambd, element=i1)
+        outside = inner(WhereOp, high, inner(SubOp, x, bias, element=f32), zero, element=f32)
+        return inner(WhereOp, low, inner(AddOp, x, bias, element=f32), outside, element=kind)
 
 
 @irdl_op_definition

@@ -17,7 +17,8 @@ from .emit import Emit
 from .op import FLOATS, Array, DtypeError, GraphOp, InferError, Onnx, ShapeError, Tensor, broadcast_shapes, i1, shape
 from .pool import Window2DOp
 from .properties import Properties, attribute, attributes, integer, ints, number
-from .reduce import ReduceL1Op, ReduceL2Op, ReduceMeanOp, normal_axes
+from .reduce import ReduceL1Op, ReduceMeanOp, normal_axes
+from .reduce_roots import ReduceL2Op
 from .views import ReshapeOp, normal_axis
 
 

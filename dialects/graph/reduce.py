@@ -11,15 +11,12 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from xdsl.pattern_rewriter import PatternRewriter
 
 from ..loops import Axis, LoopNest, Reduce, axis, identity
-from .activations import AbsOp, ExpOp, LogOp, ReciprocalOp, SqrtOp
-from .arithmetic import AddOp, DivOp, MulOp, SubOp
-from .elementwise import ClipOp
+from .activations import AbsOp, ExpOp, LogOp, ReciprocalOp
+from .arithmetic import DivOp, MulOp, SubOp
 from .emit import Emit
 from .op import FLOATS, Array, DtypeError, GraphOp, InferError, Onnx, Tensor, i8, i32, shape, u8
 from .properties import Properties, attribute, flag, ints
-from .views import ReshapeOp, normal_axis
-
-MOST_F32 = float(np.finfo(np.float32).max)
+from .views import normal_axis
 
 
 def normal_axes(properties: Properties, rank: int) -> list[int]:
@@ -206,26 +203,6 @@ class ReduceL1Op(ReduceParts):
 
 
 @irdl_op_definition
-class ReduceL2Op(ReduceParts):
-    """The Euclidean norm over axes."""
-
-    name = "graph.reduce_l2"
-    TYPES: ClassVar[tuple[Attribute, ...]] = FLOATS
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceL2", 1),)
-    EXAMPLE: ClassVar[str] = (
-        "%1 = graph.reduce_l2 %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
-    )
-
-    def reference(self, x: Array) -> Array:
-        return self.across(np.sum, x * x) ** 0.5
-
-    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
-        emit = Emit(self, rewriter)
-        squares = emit(MulOp, self.x, self.x, element=emit.inner)
-        return [emit(SqrtOp, self.summed(emit, squares))]
-
-
-@irdl_op_definition
 class ReduceSumSquareOp(ReduceParts):
     """The sum of squares over axes."""
 
@@ -241,50 +218,6 @@ class ReduceSumSquareOp(ReduceParts):
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
         emit = Emit(self, rewriter)
         return [self.summed(emit, emit(MulOp, self.x, self.x, element=emit.inner), emit.result)]
-
-
-@irdl_op_definition
-class ReduceLogSumOp(ReduceParts):
-    """The logarithm of the sum over axes."""
-
-    name = "graph.reduce_log_sum"
-    TYPES: ClassVar[tuple[Attribute, ...]] = FLOATS
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceLogSum", 1),)
-    EXAMPLE: ClassVar[str] = (
-        "%1 = graph.reduce_log_sum %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
-    )
-
-    def reference(self, x: Array) -> Array:
-        return np.log(self.across(np.sum, x))
-
-    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
-        emit = Emit(self, rewriter)
-        return [emit(LogOp, self.summed(emit, self.x))]
-
-
-@irdl_op_definition
-class ReduceLogSumExpOp(ReduceParts):
-    """The logarithm of the sum of exponentials over axes: m + log Σ e^(x − m), m = max x, finite."""
-
-    name = "graph.reduce_log_sum_exp"
-    TYPES: ClassVar[tuple[Attribute, ...]] = FLOATS
-    ONNX: ClassVar[tuple[Onnx, ...]] = (Onnx("ReduceLogSumExp", 1),)
-    EXAMPLE: ClassVar[str] = (
-        "%1 = graph.reduce_log_sum_exp %0 {axes = [1], keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>"
-    )
-
-    def reference(self, x: Array) -> Array:
-        top = np.clip(x.max(ints(self.properties, "axes"), keepdims=True), -MOST_F32, MOST_F32)
-        total = np.log(np.sum(np.exp(x - top), ints(self.properties, "axes"), keepdims=True)) + top
-        return total.reshape(shape(self.result))
-
-    def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
-        emit = Emit(self, rewriter)
-        top = emit(ReduceMaxOp, self.x, element=emit.inner, axes=self.axes, keepdims=True)
-        top = emit(ClipOp, top, element=emit.inner, lo=-MOST_F32, hi=MOST_F32)
-        powers = emit(ExpOp, emit(SubOp, self.x, top, element=emit.inner), element=emit.inner)
-        total = emit(LogOp, self.summed(emit, powers), element=emit.inner)
-        return [emit(AddOp, total, emit.keep(ReshapeOp, top, shape=shape(self.result)))]
 
 
 class SoftmaxBase(GraphOp):

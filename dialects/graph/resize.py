@@ -11,9 +11,10 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter
 
 from .arithmetic import AddOp, MulOp
+from .elementwise import CastOp
 from .emit import Emit
 from .gather import GatherOp
-from .op import Array, DtypeError, GraphOp, Tensor, element, f32, i32, shape
+from .op import FLOATS, Array, DtypeError, GraphOp, Tensor, element, f32, i32, shape
 from .properties import attributes, integer
 from .views import ReshapeOp, SliceOp, TransposeOp, normal_axis
 
@@ -23,7 +24,8 @@ SHORT_RUN = 16
 
 @irdl_op_definition
 class ResampleOp(GraphOp):
-    """result[…, o, …] = Σₜ weights[t, o] · x[…, indices[t, o], …] along an axis, in f32, t ascending."""
+    """result[…, o, …] = Σₜ weights[t, o] · x[…, indices[t, o], …] along an axis, t ascending, in the type of the
+    weights: f32, or i32 for integers."""
 
     name = "graph.resample"
     EXAMPLE: ClassVar[str] = (
@@ -45,6 +47,8 @@ class ResampleOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], properties: Mapping[str, Attribute]) -> Sequence[Tensor]:
         x, indices, weights = (operand.get_shape() for operand in operands)
         axis = normal_axis(integer(properties, "axis"), len(x))
+        if operands[2].element_type not in ((*FLOATS,) if operands[0].element_type in FLOATS else (f32, i32)):
+            raise DtypeError(f"weights are floats, or i32 for integers (found {operands[2]} for {operands[0]})")
         if len(indices) != 2 or indices != weights or operands[1].element_type != i32:
             raise DtypeError(f"indices (i32) and weights are [taps, places] (found {operands[1]}, {operands[2]})")
         return [TensorType(operands[0].element_type, [*x[:axis], indices[1], *x[axis + 1 :]])]
@@ -54,11 +58,13 @@ class ResampleOp(GraphOp):
         matrix = np.zeros((indices.shape[1], x.shape[axis]))
         for taps, values in zip(indices, weights, strict=True):
             matrix[np.arange(len(taps)), taps.astype(np.int64)] += values
-        return np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+        found = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+        return found if element(self.result) in FLOATS else np.trunc(found)
 
     def decompose(self, rewriter: PatternRewriter) -> Sequence[SSAValue]:
         """A gather, a product and a sum for each tap, where the axis has long runs behind it."""
         emit, x, axis = Emit(self, rewriter), self.x, integer(self.properties, "axis")
+        inner = i32 if element(self.weights) == i32 else f32
         perm = _turned(shape(x), axis)
         if perm is not None:
             x, axis = emit.keep(TransposeOp, x, perm=perm), perm.index(axis)
@@ -73,8 +79,10 @@ class ResampleOp(GraphOp):
             row = emit.keep(ReshapeOp, index, shape=[places])
             found = emit(GatherOp, x, row, element=element(x), axis=axis)
             weight = emit.keep(ReshapeOp, weight, shape=column)
-            part = emit(MulOp, found, weight, element=emit.result if taps == 1 else f32)
-            kind = emit.result if tap == taps - 1 else f32
+            if element(x) not in FLOATS:
+                found = emit(CastOp, found, element=inner)
+            part = emit(MulOp, found, weight, element=emit.result if taps == 1 else inner)
+            kind = emit.result if tap == taps - 1 else inner
             total = part if total is None else emit(AddOp, total, part, element=kind)
         assert total is not None
         if perm is not None:

@@ -289,7 +289,8 @@ GROUPED = [
     *(Case("GroupQueryAttention", [floats(2, 5, 64), floats(2, 5, 32), floats(2, 5, 32), None, None],
            [LAST(2), np.array(5, INT32), *tables], GROUPS | more, [1, 1, 1]) for tables, more in (
         ((), {}), (TABLES, {"do_rotary": 1}), (TABLES, {"do_rotary": 1, "rotary_interleaved": 1}),
-        ((), {"local_window_size": 2}), ((), {"softcap": 3.0, "scale": 0.5}))),
+        ((), {"local_window_size": 2}), ((), {"softcap": 3.0, "scale": 0.5}), ((), {"smooth_softmax": 1}),
+        ([None] * 4 + [floats(4)], {}), ([None] * 4 + [floats(4)], {"softcap": 3.0, "local_window_size": 2}))),
     Case("GroupQueryAttention", [floats(1, 5, 128), None, None, None, None], [LAST(1), np.array(5, INT32), *TABLES],
          GROUPS | {"do_rotary": 1}, [1, 1, 1]),
     *(Case("GroupQueryAttention", [floats(2, n, 64), floats(2, n, 32), floats(2, n, 32), floats(2, 2, 6, 16),
@@ -302,7 +303,7 @@ GROUPED = [
     *(Case("GroupQueryAttention", [floats(2, 1, 64), floats(2, 1, 32), floats(2, 1, 32), floats(2, 2, 9, 16),
                                    floats(2, 2, 9, 16), np.array([3, 7], INT32)],
            [np.array(8, INT32), *TABLES], GROUPS | {"do_rotary": 1} | more, [1, 1, 1], valid=known_keys)
-      for more in ({}, {"local_window_size": 4})),
+      for more in ({}, {"local_window_size": 4}, {"smooth_softmax": 1})),
 ]  # fmt: skip
 
 # bytes ----------------------------------------------------------------------------------------------------------------
@@ -468,9 +469,8 @@ def refusal(case: Case, opset: int = 1) -> str:
         (Case("MultiHeadAttention", [floats(1, 2, 8)] * 3), "has the attribute num_heads (found none)"),
         (Case("MoE", [floats(2, 3)]), "the device does not run MoE (found com.microsoft, opset 1)"),
         (
-            Case("MatMulNBits", [floats(3, 40)], [*blocks(4, 16)[0], None, whole(0, 3, 40, kind=INT32)],
-                 blocks(4, 16)[1]),
-            "blocks follow one another (found g_idx",
+            Case("MatMulNBits", [floats(3, 40)], [*blocks(4, 16)[0], None, np.full(40, 3, INT32)], blocks(4, 16)[1]),
+            "g_idx has one of 3 groups for each of 40 columns (found 3)",
         ),
         (Case("FusedConv", [floats(1, 2, 5, 5), floats(3, 2, 3, 3)], (), {"activation": "Sinh"}), "(found 'Sinh')"),
     ],

@@ -23,18 +23,35 @@ builtin.module {
     func.return %0 : tensor<2x2xf32>
   }
 
-  // A mask of −1e9 is an island up to the softmax; bf16 holds it.
+  // A mask of −1e9, and its sum with the scores, are f32 up to the softmax, under every policy.
   // CHECK-LABEL: func.func @mask
-  // CHECK:         graph.affine %{{.*}} {scale = 1000000000.0, shift = -1000000000.0} : (tensor<1x4xf16>) -> tensor<1x4xf32>
-  // CHECK:         graph.add {{.*}} : (tensor<4x4xf16>, tensor<1x4xf32>) -> tensor<4x4xf32>
+  // CHECK:         graph.relu {{.*}} -> tensor<4x4xf16>
+  // CHECK:         graph.affine %{{.*}} {scale = 1000000000.0, shift = -1000000000.0} : (tensor<1x4xf32>) -> tensor<1x4xf32>
+  // CHECK:         graph.add {{.*}} : (tensor<4x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
   // CHECK:         graph.softmax {{.*}} : (tensor<4x4xf32>) -> tensor<4x4xf16>
   // BF16-LABEL: func.func @mask
-  // BF16:         graph.softmax {{.*}} : (tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  // BF16:         graph.relu {{.*}} -> tensor<4x4xbf16>
+  // BF16:         graph.add {{.*}} : (tensor<4x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
+  // BF16:         graph.softmax {{.*}} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
   func.func @mask(%x: tensor<4x4xf32>, %valid: tensor<1x4xf32>) -> tensor<4x4xf32> {
+    %scores = graph.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
     %0 = graph.affine %valid {scale = 1.0e9, shift = -1.0e9} : (tensor<1x4xf32>) -> tensor<1x4xf32>
-    %1 = graph.add %x, %0 : (tensor<4x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
+    %1 = graph.add %scores, %0 : (tensor<4x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
     %2 = graph.softmax %1 {axes = [1]} : (tensor<4x4xf32>) -> tensor<4x4xf32>
     func.return %2 : tensor<4x4xf32>
+  }
+
+  // A bias of small numbers is no mask.
+  // CHECK-LABEL: func.func @bias
+  // CHECK:         graph.add {{.*}} -> tensor<4x4xf16>
+  // BF16-LABEL: func.func @bias
+  // BF16:         graph.add {{.*}} -> tensor<4x4xbf16>
+  func.func @bias(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %b = graph.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+    %scores = graph.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %0 = graph.add %scores, %b : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+    %1 = graph.softmax %0 {axes = [1]} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    func.return %1 : tensor<4x4xf32>
   }
 
   // Squares and sums may outgrow f16, and an ε under a root is kept; the quotient ends the island.
