@@ -73,8 +73,9 @@ def fold(
     return None if results is None else [_canonical(array) for array in results]
 
 
-def _canonical(array: Array) -> Array:
-    """With NaN as the device writes it: x86 sets its sign."""
+def _canonical(value: Array | np.generic) -> Array:
+    """An array, of rank 0 too, where numpy gives a number; with NaN as the device writes it: x86 sets its sign."""
+    array = np.asanyarray(value)
     if isinstance(array, StandIn) or array.dtype.kind != "f" or not (nan := np.isnan(array)).any():
         return array
     return np.where(nan, np.array(np.nan, array.dtype), array)
