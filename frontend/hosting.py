@@ -130,7 +130,7 @@ class Hosting:
     ) -> Sequence[SSAValue]:
         """The results of a node, of the types that onnxruntime finds, or of `wider` ones."""
         kinds = {name: host_type(value) for name, value in computed.items()}
-        text, found = self._model_of(proto, known, kinds)
+        text, found = self._model_of(_named(proto, name), known, kinds)
         results = found if wider is None else wider
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
@@ -196,6 +196,16 @@ class Hosting:
         return onnx.ModelProto(
             graph=graph, opset_import=self._model.opset_import, ir_version=max(self._model.ir_version, 4)
         )
+
+
+def _named(proto: onnx.NodeProto, name: str) -> onnx.NodeProto:
+    """The node by the name that it has here: in each step of a loop that is written out, another one."""
+    if proto.name in ("", name):
+        return proto
+    copy = onnx.NodeProto()
+    copy.CopyFrom(proto)
+    copy.name = name
+    return copy
 
 
 def _add_stand_in(graph: onnx.GraphProto, name: str, array: StandIn) -> None:

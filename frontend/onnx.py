@@ -387,12 +387,16 @@ class _Import:
         """The outputs of a Loop or a Scan: step after step, else by steps that the runtime counts."""
         before = self.mark()
         try:
-            return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs))
+            return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs), self._on_npu)
         except InferError as error:
             if error.broken or (node.operator == "Scan" and node.opset < 9):
                 raise
         self.back_to(before)
         return flow.loop(node, self) if node.operator == "Loop" else flow.scan(node, self)
+
+    def _on_npu(self, value: Value) -> Value:
+        """A value where the device is. Raises `InferError` for one that it cannot hold."""
+        return self._uploaded(value, self.hosting, False) if self.hosting and isinstance(value, SSAValue) else value
 
     def mark(self) -> flow.Mark:
         """How far the import is."""
