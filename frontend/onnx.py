@@ -30,6 +30,7 @@ from ..runtime.problem import Kind, Problem
 from . import flow, sizes
 from .bound import bind
 from .builder import GraphBuilder
+from .chosen import Chosen
 from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
 from .float8 import INNER
@@ -52,14 +53,14 @@ from .sparse import dense
 from .structure import file_problems, in_order, sorted_inside
 from .survey import Survey
 from .trial import TRIAL, CrashError
-from .unroll import Body, Results, loop, scan
+from .unroll import Body, Results, Upload, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
 
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
 
-UNROLLED: Mapping[str, Callable[[Node, Body], Results]] = {"Loop": loop, "Scan": scan}
+UNROLLED: Mapping[str, Callable[[Node, Body, Upload], Results]] = {"Loop": loop, "Scan": scan}
 """Operators whose steps are written out."""
 
 FLOW = ("If", *UNROLLED)
@@ -118,6 +119,7 @@ def import_onnx(
     hosting = Hosting(model, folder) if host else None
     run = _Import(model, folder, hosting, leave or {}, {} if values is None else values, Names(nodes))
     run.survey, run.misfit = survey, sizes.remedy(model.graph, shapes or {})
+    run.chosen = Chosen(model, nodes)
     for clash in sizes.clashes(model.graph, shapes or {}):
         warnings.warn(f"axes of one name have one size (found that {clash})", ShapeWarning, stacklevel=2)
     run.add_known(known)
@@ -160,6 +162,7 @@ class _Import:
         self.problems: list[Problem] = []
         self.survey: Survey | None = None
         self.misfit = BROKEN
+        self.chosen = Chosen(model, ())
         """What to do about shapes that do not fit together."""
         self._folder = folder
         self._opsets = {entry.domain or AI_ONNX: entry.version for entry in model.opset_import}
@@ -356,12 +359,12 @@ class _Import:
         own = node.domain == AI_ONNX
         if node.operator in SUPPORTED:
             check_values(node)
-        node = modern(node)
+        node = self.chosen.masked(modern(node))
         if node.operator == "If" and own:
             return self._branch(node)
         if node.operator in UNROLLED and own:
             return self._loop(node)
-        found = _known_outputs(node)
+        found = self.chosen.places(node) or _known_outputs(node)
         if found is not None:
             remember(node, found)
             return found
