@@ -9,6 +9,7 @@ left. Everything that is not supported is reported at once, by `ImportProblems`.
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
 from . import flow, sizes
+from .bags import bagged
 from .bound import bind
 from .builder import GraphBuilder
 from .chosen import Chosen
@@ -113,8 +115,7 @@ def import_onnx(
         survey.begin(nodes)
     known, unbound = bind(model.graph, constants or {}, shapes or {})
     inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
-    problems = [*unbound, *problems, *file_problems(model), *cycles]
-    if problems:
+    if problems := [*unbound, *problems, *file_problems(model), *cycles]:
         raise ImportProblems(problems)
     hosting = Hosting(model, folder) if host else None
     run = _Import(model, folder, hosting, leave or {}, {} if values is None else values, Names(nodes))
@@ -161,8 +162,8 @@ class _Import:
         self._leave = leave
         self.problems: list[Problem] = []
         self.survey: Survey | None = None
-        self.misfit = BROKEN
         self.chosen = Chosen(model, ())
+        self.misfit = BROKEN
         """What to do about shapes that do not fit together."""
         self._folder = folder
         self._opsets = {entry.domain or AI_ONNX: entry.version for entry in model.opset_import}
@@ -390,7 +391,7 @@ class _Import:
         """The outputs of a Loop or a Scan: step after step, else by steps that the runtime counts."""
         before = self.mark()
         try:
-            return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs), self._on_npu)
+            return bagged(node, self) or UNROLLED[node.operator](node, partial(self.inside, node), self._on_npu)
         except InferError as error:
             if error.broken or (node.operator == "Scan" and node.opset < 9):
                 raise
