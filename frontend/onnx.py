@@ -293,7 +293,7 @@ class _Import:
         try:
             if node.name in self._leave:
                 raise InferError(self._leave[node.name])
-            keeps = node.operator in FLOW
+            keeps = node.operator in (*FLOW, "Identity")
             operands = [self._uploaded(v, hosting, keeps) if isinstance(v, SSAValue) else v for v in node.inputs]
             moved = replace(node, inputs=operands, kinds=kinds_in(operands, self.tags))
             return self._on_device(moved), None, self.problems

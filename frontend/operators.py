@@ -12,6 +12,7 @@ from onnx import helper
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.graph import OPERATORS
+from ..dialects.graph.host import is_host
 from ..dialects.graph.op import GraphOp, InferError
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
@@ -42,6 +43,8 @@ def class_of(name: str, opset: int) -> type[GraphOp] | None:
 
 def expand(node: Node) -> Sequence[Value]:
     """The outputs of a node of ai.onnx that is not known as a whole; those without elements are arrays."""
+    if node.operator == "Identity" and isinstance(value := node.given(0), SSAValue) and is_host(value):
+        return [value]
     some_empty = any(is_empty(value) for value in node.inputs)
     found = empty_outputs(node) if some_empty else None
     if found is not None:

@@ -207,6 +207,14 @@ def test_steps_of_a_loop_that_is_written_out_meet_on_the_cpu() -> None:
     assert artifact.plans[0].launches
 
 
+def test_a_value_of_the_cpu_by_another_name_is_no_work() -> None:
+    model = text_model("i = NonZero(x) a = Identity(i) y = Identity(a) z = Identity(a)", "float[2,3] x",
+                       "int64[2,n] y, int64[2,m] z")  # fmt: skip
+    artifact = agree(model, {"x": X})
+    assert "NonZero_0" in on_cpu(artifact)[0]
+    assert not {"Identity_1", "Identity_2"} & {name for part in on_cpu(artifact) for name in part}
+
+
 def test_an_input_may_be_an_output_of_the_same_name(tmp_path: Path) -> None:
     model = text_model("y = Relu(x)", "float[2,3] x", "float[2,3] y")
     model.graph.output.append(model.graph.input[0])
