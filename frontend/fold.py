@@ -17,6 +17,7 @@ from ..dialects.graph.op import SizeError
 from ..dialects.graph.views import sliced
 from ..dialects.standin import StandIn, stand_in
 from ..runtime.cpu import HostError
+from .listed import Listed
 from .model_file import Array, to_array
 from .trial import TRIAL
 
@@ -52,6 +53,8 @@ def fold(
     An absent input is None.
     """
     if node.op_type in RANDOM or any(kind.type == onnx.AttributeProto.GRAPH for kind in node.attribute):
+        return None
+    if any(isinstance(value, Listed) for value in inputs):
         return None
     own = node.domain in ("", "ai.onnx")
     if own and (sum(value.size for value in inputs if value is not None) > SMALL or node.op_type in SIZED):
