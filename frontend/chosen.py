@@ -5,8 +5,9 @@
     result = ScatterND <reduction = add> (result, places[1], y)
 
 If every row goes its own way between the two, as in products with weights, functions of elements and sums along other
-axes, then n need not be known: all places of the mask are rows, and those that it does not choose add 0. `plan` finds
-this from the nodes alone; the importer asks `Chosen` at the two ends.
+axes, then n need not be known: all places of the mask are rows, and those that it does not choose add 0. What rows are
+gathered by is places: an index among the values may be one only where the mask chooses. `plan` finds this from the
+nodes alone; the importer asks `Chosen` at the two ends.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,8 @@ class Rows:
 
     source: str
     axis: int
+    is_place: bool = False
+    """Its numbers are coordinates of the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Walk:
     def step(self, node: onnx.NodeProto) -> None:
         """What a node makes of rows."""
         if node.op_type == "NonZero" and node.domain in ("", AI_ONNX) and node.input[0] not in self.kinds:
-            self.kinds[node.output[0]] = Rows(node.output[0], 1)
+            self.kinds[node.output[0]] = Rows(node.output[0], 1, is_place=True)
             return
         met = [self.kinds[name] for name in (*node.input, *captured(node)) if name in self.kinds]
         sources = {kind.source for kind in met}
@@ -110,6 +113,12 @@ class Walk:
             raise Unfit
         return kind
 
+    def places(self, name: str) -> Rows:
+        rows = self.rows(name)
+        if not rows.is_place:
+            raise Unfit
+        return rows
+
     def rank(self, name: str) -> int:
         return len(self.ranks[name])
 
@@ -134,12 +143,12 @@ Rule = Callable[[Walk, onnx.NodeProto, Mapping[str, Any]], Kind | End]
 def _elementwise(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     """Rows meet rows of the same place, or what is the same for all."""
     names = [name for name in node.input if name]
-    if len(names) == 1 or any(isinstance(walk.kinds.get(name), Extents) for name in names):
-        return (
-            walk.kinds[names[0]]
-            if len(names) == 1
-            else next(k for n in names if isinstance(k := walk.kinds.get(n), Extents))
-        )
+    extents = next((kind for name in names if isinstance(kind := walk.kinds.get(name), Extents)), None)
+    if extents is not None:
+        return extents
+    if len(names) == 1:
+        rows = walk.rows(names[0])
+        return rows if node.op_type in ("Cast", "Identity") else replace(rows, is_place=False)
     behind = {walk.rank(name) - walk.rows(name).axis for name in names if name in walk.kinds}
     whole = max(map(walk.rank, names))
     (place,) = behind
@@ -155,7 +164,7 @@ def _product(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind
     walk.free(node, but=0)
     if rows.axis == walk.rank(node.input[0]) - 1 or walk.rank(node.input[1]) != 2 or given.get("transA", 0):
         raise Unfit
-    return rows
+    return replace(rows, is_place=False)
 
 
 def _gather(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
@@ -167,8 +176,8 @@ def _gather(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     axis = axis if axis >= 0 else axis + walk.rank(data)
     if index in walk.kinds:
         walk.free(node, but=1)
-        rows = walk.rows(index)
-        return replace(rows, axis=axis + rows.axis)
+        rows = walk.places(index)
+        return Rows(rows.source, axis + rows.axis)
     rows = walk.rows(data)
     if axis == rows.axis:
         raise Unfit
@@ -177,15 +186,15 @@ def _gather(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
 
 def _gather_nd(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     walk.free(node, but=1)
-    rows = walk.rows(node.input[1])
+    rows = walk.places(node.input[1])
     if given.get("batch_dims", 0) or rows.axis == walk.rank(node.input[1]) - 1:
         raise Unfit
-    return rows
+    return replace(rows, is_place=False)
 
 
 def _scatter(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> End:
     """Rows are added to what has none."""
-    index, updates = walk.rows(node.input[1]), walk.rows(node.input[2])
+    index, updates = walk.places(node.input[1]), walk.rows(node.input[2])
     if node.input[0] in walk.kinds or given.get("reduction") != b"add" or given.get("axis", 0) != 0:
         raise Unfit
     if index.axis or updates.axis or (node.op_type == "ScatterND" and walk.rank(node.input[1]) < 2):
@@ -213,7 +222,7 @@ def _along(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     flat = node.op_type in ("Softmax", "LogSoftmax") and walk.opset < 13
     if axis == rows.axis or (axis < rows.axis and node.op_type != "Split") or flat:
         raise Unfit
-    return rows
+    return rows if node.op_type == "Split" else replace(rows, is_place=False)
 
 
 def _squeeze(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
@@ -260,7 +269,7 @@ def _reduce(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind 
             raise Unfit
         return End(rows.source, 0, rows.axis)
     gone = 0 if given.get("keepdims", 1) else sum(axis < rows.axis for axis in axes)
-    return replace(rows, axis=rows.axis - gone)
+    return Rows(rows.source, rows.axis - gone)
 
 
 def _reshape(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
@@ -289,25 +298,10 @@ def _extents(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind
 
 
 _OF_ELEMENTS = (
-    *(
-        "Abs",
-        "Add",
-        "And",
-        "Cast",
-        "Clip",
-        "Div",
-        "Elu",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "Greater",
-        "HardSwish",
-    ),
-    *("Identity", "LeakyRelu", "Less", "Log", "Max", "Min", "Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu"),
-    *("Sigmoid", "Sign", "Softplus", "Sqrt", "Sub", "Tanh", "Where"),
-)
+    "Abs", "Add", "And", "Cast", "Clip", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "HardSwish",
+    "Identity", "LeakyRelu", "Less", "Log", "Max", "Min", "Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu",
+    "Sigmoid", "Sign", "Softplus", "Sqrt", "Sub", "Tanh", "Where",
+)  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_OF_ELEMENTS, _elementwise),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Split"), _along),

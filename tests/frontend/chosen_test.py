@@ -87,6 +87,14 @@ OTHERS = {
     "their mean": ("y = ReduceMean <keepdims = 0> (c, zero)", "float[8] y"),
     "the largest": (f'{SUMMED}"max"> (nothing, index, c)', "float[5,8] y"),
     "put in place": (f'{SUMMED}"none"> (nothing, index, c)', "float[5,8] y"),
+    "an index among the values": (
+        "n = ReduceSum <keepdims = 0> (rows, last) i = Cast <to = 7> (n) e = Gather <axis = 0> (w, i)"
+        f' {SUMMED}"add"> (nothing, index, e)', "float[5,8] y",
+    ),
+    "a place among the values": (
+        'm = Mul(tokens, one) index = Unsqueeze(m, last) y = ScatterND <reduction = "add"> (nothing, index, c)',
+        "float[5,8] y",
+    ),
     "by their number": (
         f'e = Shape(c) f = Cast <to = 1> (e) d = Div(c, f) {SUMMED}"add"> (nothing, index, d)', "float[5,8] y",
     ),
