@@ -31,6 +31,7 @@ from .reductions import REDUCTIONS, batch_norm, group_norm, hardmax, layer_norm,
 from .regions import roi_align
 from .resizing import resize
 from .sampling import deform_conv, max_pool
+from .sequences import SEQUENCES
 from .spectral import dft, stft
 from .stateful import causal_conv, linear_attention
 
@@ -113,6 +114,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     **MOVEMENT,
     **ELEMENTWISE,
     **INDEXED,
+    **SEQUENCES,
     "Attention": attention,
     "BatchNormalization": batch_norm,
     "CausalConvWithState": causal_conv,

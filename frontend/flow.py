@@ -23,6 +23,7 @@ from ..runtime.cpu import HostError, HostNode, HostType
 from ..runtime.problem import Problem
 from .builder import Cache, GraphBuilder
 from .hosting import Hosting
+from .listed import Listed
 from .model_file import Array
 from .names import Names
 from .node import INT32, Node, Value
@@ -76,6 +77,15 @@ class Scope(Protocol):
         ...
 
 
+def _whole(scope: Scope, value: Value | None, name: str) -> Value | None:
+    """A list as a sequence of the CPU; any other value as it is."""
+    if not isinstance(value, Listed):
+        return value
+    if scope.hosting is None:
+        raise InferError("branches, and steps that a run counts, take and give tensors (found a sequence)")
+    return _constant(scope.hosting, value, name)
+
+
 class Function:
     """A function of the module in the making, for a graph that a node holds. It takes what its own inputs are, then
     what the graph uses of the values around it (`taken`)."""
@@ -87,6 +97,7 @@ class Function:
         self._block, self._cache = Block(arg_types=inputs), Cache()
         self._arguments: dict[SSAValue, SSAValue] = {}
         values = {name: scope.value(name, node.name) for name in dict.fromkeys(free_names(graph))}
+        values = {name: _whole(scope, value, name) for name, value in values.items()}
         self.around: dict[str, Value] = {
             name: self.take(value) if isinstance(value, SSAValue) else value
             for name, value in values.items()
@@ -115,6 +126,8 @@ class Function:
         """The ops of the graph; its outputs, or None after a problem."""
         with self.open():
             outputs = self._scope.inside(self._node, self.graph, inputs, self.around)
+            names = [info.name for info in self.graph.output]
+            outputs = [_whole(self._scope, value, name) for value, name in zip(outputs, names, strict=True)]
         known = [value for value in outputs if value is not None]
         return known if len(known) == len(outputs) else None
 
@@ -425,6 +438,8 @@ def _held(hosting: Hosting, value: Value, name: str) -> SSAValue:
 
 def _constant(hosting: Hosting, value: Array, name: str) -> SSAValue:
     try:
+        if isinstance(value, Listed):
+            return hosting.sequence(value, name)
         return hosting.constant(value, name, "the device has no such constant")
     except HostError as error:
         raise InferError(f"constants can be held by the CPU (found {error})") from None

@@ -17,6 +17,7 @@ from ..dialects.graph.op import SizeError
 from ..dialects.graph.views import sliced
 from ..dialects.standin import StandIn, stand_in
 from ..runtime.cpu import HostError
+from .listed import Listed
 from .model_file import Array, to_array
 from .trial import TRIAL, SlowError
 
@@ -53,6 +54,8 @@ def fold(
     """
     if node.op_type in RANDOM or any(kind.type == onnx.AttributeProto.GRAPH for kind in node.attribute):
         return None
+    if any(isinstance(value, Listed) for value in inputs):
+        return None
     own = node.domain in ("", "ai.onnx")
     if own and (sum(value.size for value in inputs if value is not None) > SMALL or node.op_type in SIZED):
         if node.op_type in REPEATING and not _is_small(node, inputs, opset, MOST_BYTES):
@@ -76,8 +79,9 @@ def fold(
     return None if results is None else [_canonical(array) for array in results]
 
 
-def _canonical(array: Array) -> Array:
-    """With NaN as the device writes it: x86 sets its sign."""
+def _canonical(value: Array | np.generic) -> Array:
+    """An array, of rank 0 too, where numpy gives a number; with NaN as the device writes it: x86 sets its sign."""
+    array = np.asanyarray(value)
     if isinstance(array, StandIn) or array.dtype.kind != "f" or not (nan := np.isnan(array)).any():
         return array
     return np.where(nan, np.array(np.nan, array.dtype), array)

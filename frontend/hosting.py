@@ -22,6 +22,7 @@ from ..dialects.standin import StandIn
 from ..runtime.cpu import HostError, HostNode, HostType
 from .builder import GraphBuilder
 from .corrections import corrected
+from .listed import Listed
 from .model_file import Array, embedded
 from .node import AI_ONNX, Node, Value
 from .trial import TRIAL, Output
@@ -72,7 +73,7 @@ class Hosting:
             return NUMPY[element(value)]
         if self._types is None:
             self._types = element_types(self._model)
-        code = self._types.get(name, onnx.TensorProto.INT32)
+        code = self._types.get(name.rpartition(".")[0] if name not in self._types else name, onnx.TensorProto.INT32)
         found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
         return found if found.kind in "iu" else np.dtype(np.int32)
 
@@ -111,6 +112,17 @@ class Hosting:
         (more,) = self._insert(proto, name, {"rows": rows, "one": one}, {}, reason)
         return more
 
+    def sequence(self, listed: Listed, name: str) -> SSAValue:
+        """A list as a sequence. Raises `HostError`."""
+        computed, known = self._parted({f"{name}.{place}": value for place, value in enumerate(listed.values)})
+        if listed.values:
+            names = [f"{name}.{place}" for place in range(len(listed.values))]
+            proto = onnx.helper.make_node("SequenceConstruct", names, ["sequence"])
+        else:
+            proto = onnx.helper.make_node("SequenceEmpty", [], ["sequence"], dtype=listed.kind)
+        (made,) = self._insert(proto, name, computed, known, "the CPU takes a sequence")
+        return made
+
     def _identity(
         self, computed: Mapping[str, SSAValue], known: Mapping[str, Array], name: str, reason: str
     ) -> SSAValue:
@@ -130,7 +142,7 @@ class Hosting:
     ) -> Sequence[SSAValue]:
         """The results of a node, of the types that onnxruntime finds, or of `wider` ones."""
         kinds = {name: host_type(value) for name, value in computed.items()}
-        text, found = self._model_of(proto, known, kinds)
+        text, found = self._model_of(_named(proto, name), known, kinds)
         results = found if wider is None else wider
         nbytes = sum(array.nbytes for array in known.values())
         nbytes += sum(kind.nbytes() for kind in (*kinds.values(), *results))
@@ -138,6 +150,7 @@ class Hosting:
 
     def _parted(self, values: Mapping[str, Value | None]) -> tuple[dict[str, SSAValue], dict[str, Array]]:
         """Those that are computed, on the CPU, and those that are known. Raises `HostError`."""
+        values = {n: self.sequence(v, n) if isinstance(v, Listed) else v for n, v in values.items()}
         computed = {name: self.on_host(value, name) for name, value in values.items() if isinstance(value, SSAValue)}
         return computed, {n: v for n, v in values.items() if not isinstance(v, SSAValue) and v is not None}
 
@@ -196,6 +209,16 @@ class Hosting:
         return onnx.ModelProto(
             graph=graph, opset_import=self._model.opset_import, ir_version=max(self._model.ir_version, 4)
         )
+
+
+def _named(proto: onnx.NodeProto, name: str) -> onnx.NodeProto:
+    """The node by the name that it has here: in each step of a loop that is written out, another one."""
+    if proto.name in ("", name):
+        return proto
+    copy = onnx.NodeProto()
+    copy.CopyFrom(proto)
+    copy.name = name
+    return copy
 
 
 def _add_stand_in(graph: onnx.GraphProto, name: str, array: StandIn) -> None:
@@ -273,6 +296,8 @@ def _collect(graph: onnx.GraphProto, found: dict[str, int]) -> None:
     for info in (*graph.input, *graph.value_info, *graph.output):
         if info.type.WhichOneof("value") == "tensor_type":
             found.setdefault(info.name, info.type.tensor_type.elem_type)
+        elif info.type.WhichOneof("value") == "sequence_type":  # of what it holds
+            found.setdefault(info.name, info.type.sequence_type.elem_type.tensor_type.elem_type)
     for tensor in graph.initializer:
         found.setdefault(tensor.name, tensor.data_type)
     for node in graph.node:

@@ -9,6 +9,7 @@ left. Everything that is not supported is reported at once, by `ImportProblems`.
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,10 @@ from ..dialects.weights import WeightStore
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
 from . import flow, sizes
+from .bags import bagged
 from .bound import bind
 from .builder import GraphBuilder
+from .chosen import Chosen
 from .expansions import EXPANSIONS
 from .extensions import EXTENSIONS
 from .float8 import INNER
@@ -52,14 +55,14 @@ from .sparse import dense
 from .structure import file_problems, in_order, sorted_inside
 from .survey import Survey
 from .trial import TRIAL, CrashError
-from .unroll import Body, Results, loop, scan
+from .unroll import Body, Results, Upload, loop, scan
 
 __all__ = ["ImportProblems", "ModelFileError", "import_onnx", "supported"]
 
 KNOWN_ONLY = ("Constant", "Shape", "Size")
 """Operators whose result is always known, since shapes are static."""
 
-UNROLLED: Mapping[str, Callable[[Node, Body], Results]] = {"Loop": loop, "Scan": scan}
+UNROLLED: Mapping[str, Callable[[Node, Body, Upload], Results]] = {"Loop": loop, "Scan": scan}
 """Operators whose steps are written out."""
 
 FLOW = ("If", *UNROLLED)
@@ -112,12 +115,12 @@ def import_onnx(
         survey.begin(nodes)
     known, unbound = bind(model.graph, constants or {}, shapes or {})
     inputs, problems = read_inputs(model.graph, shapes or {}, constants or {}, host)
-    problems = [*unbound, *problems, *file_problems(model), *cycles]
-    if problems:
+    if problems := [*unbound, *problems, *file_problems(model), *cycles]:
         raise ImportProblems(problems)
     hosting = Hosting(model, folder) if host else None
     run = _Import(model, folder, hosting, leave or {}, {} if values is None else values, Names(nodes))
     run.survey, run.misfit = survey, sizes.remedy(model.graph, shapes or {})
+    run.chosen = Chosen(model, nodes)
     for clash in sizes.clashes(model.graph, shapes or {}):
         warnings.warn(f"axes of one name have one size (found that {clash})", ShapeWarning, stacklevel=2)
     run.add_known(known)
@@ -159,6 +162,7 @@ class _Import:
         self._leave = leave
         self.problems: list[Problem] = []
         self.survey: Survey | None = None
+        self.chosen = Chosen(model, ())
         self.misfit = BROKEN
         """What to do about shapes that do not fit together."""
         self._folder = folder
@@ -289,7 +293,7 @@ class _Import:
         try:
             if node.name in self._leave:
                 raise InferError(self._leave[node.name])
-            keeps = node.operator in FLOW
+            keeps = node.operator in (*FLOW, "Identity")
             operands = [self._uploaded(v, hosting, keeps) if isinstance(v, SSAValue) else v for v in node.inputs]
             moved = replace(node, inputs=operands, kinds=kinds_in(operands, self.tags))
             return self._on_device(moved), None, self.problems
@@ -356,12 +360,12 @@ class _Import:
         own = node.domain == AI_ONNX
         if node.operator in SUPPORTED:
             check_values(node)
-        node = modern(node)
+        node = self.chosen.masked(modern(node))
         if node.operator == "If" and own:
             return self._branch(node)
         if node.operator in UNROLLED and own:
             return self._loop(node)
-        found = _known_outputs(node)
+        found = self.chosen.places(node) or _known_outputs(node)
         if found is not None:
             remember(node, found)
             return found
@@ -387,12 +391,16 @@ class _Import:
         """The outputs of a Loop or a Scan: step after step, else by steps that the runtime counts."""
         before = self.mark()
         try:
-            return UNROLLED[node.operator](node, lambda graph, inputs: self.inside(node, graph, inputs))
+            return bagged(node, self) or UNROLLED[node.operator](node, partial(self.inside, node), self._on_npu)
         except InferError as error:
             if error.broken or (node.operator == "Scan" and node.opset < 9):
                 raise
         self.back_to(before)
         return flow.loop(node, self) if node.operator == "Loop" else flow.scan(node, self)
+
+    def _on_npu(self, value: Value) -> Value:
+        """A value where the device is. Raises `InferError` for one that it cannot hold."""
+        return self._uploaded(value, self.hosting, False) if self.hosting and isinstance(value, SSAValue) else value
 
     def mark(self) -> flow.Mark:
         """How far the import is."""

@@ -12,12 +12,15 @@ from onnx import helper
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.graph import OPERATORS
+from ..dialects.graph.host import is_host
 from ..dialects.graph.op import GraphOp, InferError
 from .empty import PARTLY_EMPTY, empty_outputs, is_empty, known_if_empty
 from .expansions import EXPANSIONS
+from .listed import Listed
 from .node import Node, Value
 from .older import OLDER
 from .packed import product_of_packed
+from .sequences import SEQUENCES
 
 Expansion = Callable[[Node], Sequence[Value]]
 Forms = Sequence[tuple[int, int | None, type[GraphOp]]]
@@ -42,6 +45,12 @@ def class_of(name: str, opset: int) -> type[GraphOp] | None:
 
 def expand(node: Node) -> Sequence[Value]:
     """The outputs of a node of ai.onnx that is not known as a whole; those without elements are arrays."""
+    if node.operator == "Identity" and (
+        isinstance(value := node.given(0), Listed) or (isinstance(value, SSAValue) and is_host(value))
+    ):
+        return [value]
+    if node.operator in SEQUENCES:
+        return SEQUENCES[node.operator](node)
     some_empty = any(is_empty(value) for value in node.inputs)
     found = empty_outputs(node) if some_empty else None
     if found is not None:

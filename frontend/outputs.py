@@ -18,6 +18,7 @@ from .builder import GraphBuilder
 from .float8 import INNER
 from .hosting import Hosting, element_types
 from .inputs import ELEMENTS
+from .listed import Listed
 from .node import Value
 
 RULE, CONVERT = "outputs hold f32, f16, bf16, integers or truth values", "convert the model"
@@ -68,6 +69,8 @@ class Outputs:
         """An output that only the CPU holds; each has a value of its own."""
         if self._hosting is None:
             return None
+        if isinstance(value, Listed):
+            return self._hosting.sequence(value, name)
         if isinstance(value, SSAValue):
             if not is_host(value):
                 return None

@@ -18,6 +18,8 @@ MOST_STEPS = 64
 Body = Callable[[onnx.GraphProto, Sequence[Value]], Sequence[Value | None]]
 """The outputs of a graph for its inputs; None after a problem, which has been noted."""
 Results = Sequence[Value | None]
+Upload = Callable[[Value], Value]
+"""A value of the CPU as one of the device, any other as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,10 @@ def scanned_by(node: Node) -> Scanning:
     return Scanning(states, sequences, growths, min(lengths))
 
 
-def scan(node: Node, run: Body) -> Results:
+def scan(node: Node, run: Body, upload: Upload) -> Results:
     """Slices of the last inputs go in one by one, states from step to step, and slices of the results come out."""
     if node.opset < 9:
-        return _batched(node, run)
+        return _batched(node, run, upload)
     plan, body, found = scanned_by(node), node.attributes["body"], list[Results]()
     if plan.steps > MOST_STEPS:
         raise InferError(f"Scan has at most {MOST_STEPS} steps (found {plan.steps})")
@@ -83,13 +85,13 @@ def scan(node: Node, run: Body) -> Results:
         states = outputs[: len(states)]
         found.append(outputs[len(states) :])
     stacked = [
-        _stack(node, parts[::-1] if growth.backward else parts, growth.axis)
+        _stack(node, parts[::-1] if growth.backward else parts, growth.axis, upload)
         for parts, growth in zip(zip(*found, strict=True), plan.results, strict=True)
     ]
     return [*states, *stacked]
 
 
-def _batched(node: Node, run: Body) -> Results:
+def _batched(node: Node, run: Body, upload: Upload) -> Results:
     """Scan of opset 8: the first input may say how many steps each sequence has, and axis 0 of all others is theirs."""
     lengths = node.known(0)
     inputs = [node.given(index) for index in range(1, len(node.inputs))]
@@ -101,13 +103,13 @@ def _batched(node: Node, run: Body) -> Results:
     if "directions" in node.attributes:
         attributes["scan_input_directions"] = node.attributes["directions"]
     parts = [
-        scan(replace(node, opset=9, attributes=attributes, inputs=[_slice(node, x, 0, i) for x in inputs]), run)
+        scan(replace(node, opset=9, attributes=attributes, inputs=[_slice(node, x, 0, i) for x in inputs]), run, upload)
         for i in range(batch)
     ]
-    return [_stack(node, results, 0) for results in zip(*parts, strict=True)]
+    return [_stack(node, results, 0, upload) for results in zip(*parts, strict=True)]
 
 
-def loop(node: Node, run: Body) -> Results:
+def loop(node: Node, run: Body, upload: Upload) -> Results:
     """Steps until the count is reached, or the condition does not hold; both are known."""
     body, count, condition = node.attributes["body"], node.known(0), node.known(1) if len(node.inputs) > 1 else None
     most = MOST_STEPS + 1 if count is None else int(count.reshape(-1)[0])
@@ -124,7 +126,7 @@ def loop(node: Node, run: Body) -> Results:
             return [None] * len(node.proto.output)
     if not found and len(body.output) > len(states) + 1:
         raise InferError("Loop has a step, if results are collected (found none)")
-    return [*states, *(_stack(node, parts, 0) for parts in zip(*found, strict=True))]
+    return [*states, *(_stack(node, parts, 0, upload) for parts in zip(*found, strict=True))]
 
 
 def _run(run: Body, body: onnx.GraphProto, inputs: Sequence[Value | None]) -> Results:
@@ -149,9 +151,9 @@ def _slice(node: Node, x: Value, axis: int, place: int) -> Value:
     return node.emit(ReshapeOp, part, shape=[*size[:axis], *size[axis + 1 :]])
 
 
-def _stack(node: Node, parts: Results, axis: int) -> Value | None:
+def _stack(node: Node, parts: Results, axis: int, upload: Upload) -> Value | None:
     """The results of all steps along a new axis."""
-    known = [part for part in parts if part is not None]
+    known = [upload(part) for part in parts if part is not None]
     if len(known) < len(parts):
         return None
     arrays = [part for part in known if not isinstance(part, SSAValue)]

@@ -183,6 +183,38 @@ def test_names_inside_the_graphs_of_joined_parts_do_not_meet() -> None:
     assert on_cpu(artifact) == [["Loop_1", "ReduceSum_2", "Loop_3"]]
 
 
+def test_steps_of_a_loop_that_is_written_out_meet_on_the_cpu() -> None:
+    """Sums of bags, as torch writes EmbeddingBag: only a run tells how long each is, and its sum goes up again."""
+    body = """(int64 i, bool c) => (bool d, float[4] bag) { d = Identity(c) first = Gather(starts, i)
+        start = Unsqueeze(first, axes) last = Gather(ends, i) end = Unsqueeze(last, axes)
+        picked = Slice(indices, start, end, axes) rows = Gather(table, picked) twice = Mul(rows, rows)
+        bag = ReduceMax<keepdims = 0>(twice, axes) }"""
+    model = text_model(
+        f"bags = Loop (three, true) <body = g {body}> y = MatMul(bags, w)",
+        "int64[7] indices, int64[3] starts, int64[3] ends",
+        "float[3,2] y",
+        axes=np.array([0]),
+        three=np.array(3),
+        true=np.array(True),
+        table=np.arange(20, dtype=np.float32).reshape(5, 4) / 8,
+        w=np.arange(8, dtype=np.float32).reshape(4, 2) / 4,
+    )
+    bounds = {"starts": np.array([0, 2, 3]), "ends": np.array([2, 3, 7])}
+    artifact = agree(model, {"indices": np.array([4, 0, 1, 3, 3, 2, 1]), **bounds})
+    (part,) = artifact.host
+    assert {node.operator for node in part.nodes} == {"Slice", "Gather", "Mul", "ReduceMax"}
+    assert len({node.name for node in part.nodes}) == len(part.nodes) == 12
+    assert artifact.plans[0].launches
+
+
+def test_a_value_of_the_cpu_by_another_name_is_no_work() -> None:
+    model = text_model("i = NonZero(x) a = Identity(i) y = Identity(a) z = Identity(a)", "float[2,3] x",
+                       "int64[2,n] y, int64[2,m] z")  # fmt: skip
+    artifact = agree(model, {"x": X})
+    assert "NonZero_0" in on_cpu(artifact)[0]
+    assert not {"Identity_1", "Identity_2"} & {name for part in on_cpu(artifact) for name in part}
+
+
 def test_an_input_may_be_an_output_of_the_same_name(tmp_path: Path) -> None:
     model = text_model("y = Relu(x)", "float[2,3] x", "float[2,3] y")
     model.graph.output.append(model.graph.input[0])

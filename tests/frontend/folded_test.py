@@ -84,3 +84,46 @@ def test_what_repeats_a_value_has_a_bound() -> None:
     model = text_model("w = ConstantOfShape(d) y = Add(x, w)", "float[1] x", "float[n] y", d=np.array([1 << 31]))
     with pytest.raises(ImportProblems, match=r"a constant has at most 4,294,967,296 bytes \(found 8,589,934,592"):
         import_onnx(model)
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes", "constants"),
+    [
+        ("Gather", {}, [np.array([2, 7]), np.array(1)]),
+        ("Cast", {"to": onnx.TensorProto.INT32}, [np.array(7)]),
+        ("Squeeze", {}, [np.array([7])]),
+        ("Slice", {}, [np.array([7]), np.array([0]), np.array([1])]),
+        ("Reshape", {}, [np.array([7]), np.zeros(0, np.int64)]),
+        ("Div", {}, [np.array(14), np.array(2)]),
+        ("Div", {}, [np.float32(14), np.float32(2)]),
+        ("Sub", {}, [np.array(9), np.array(2)]),
+    ],
+)
+def test_a_folded_value_of_rank_0_is_an_array(operator: str, attributes: dict[str, Any], constants: list[Any]) -> None:
+    node = helper.make_node(operator, [f"x{i}" for i in range(len(constants))], ["y"], "n")
+    (found,) = fold.fold(node, attributes, [np.asarray(value) for value in constants], 18) or []
+    assert isinstance(found, np.ndarray)
+
+
+def test_queries_in_groups_whose_keys_are_counted_by_the_shape_of_the_mask() -> None:
+    """As onnxruntime-genai writes it: the number of keys is an entry of a shape, a constant of rank 0."""
+    model = text_model(
+        """kept = ReduceSum <keepdims = 1> (mask, axis) last = Sub(kept, axis) ends = Cast <to = 6> (last)
+        extents = Shape(mask) count = Gather <axis = 0> (extents, one) total = Cast <to = 6> (count)
+        y, key, value = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2>
+            (q, k, v, past_key, past_value, ends, total)""",
+        "float[1,2,32] q, float[1,2,16] k, float[1,2,16] v, float[1,2,3,8] past_key, float[1,2,3,8] past_value, "
+        "int64[1,n] mask",
+        "float[1,2,32] y, float[1,2,5,8] key, float[1,2,5,8] value",
+        domains=', "com.microsoft" : 1',
+        axis=np.array([1]),
+        one=np.array(1),
+    )
+    rng = np.random.default_rng(5)
+    known = {info.name: [d.dim_value for d in info.type.tensor_type.shape.dim] for info in model.graph.input[:-1]}
+    inputs: dict[str, Array] = {name: rng.standard_normal(size).astype(np.float32) for name, size in known.items()}
+    inputs["mask"] = np.ones((1, 5), np.int64)
+    artifact = stepwell.compile(model, target="tiny", precision="fp32", host=False, shapes={"mask": [1, 5]})
+    found, wanted = stepwell.run(artifact, inputs), onnxruntime_run(model, inputs)
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-5)
