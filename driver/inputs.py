@@ -43,7 +43,7 @@ def read(arguments: Sequence[str], wanted: Mapping[str, Wanted], pixels: Pixels 
                 for name in arrays
                 if name in found
             ]
-            found |= {name: _as_texts(array) for name, array in arrays.items()}
+            found |= {name: _typed(array, wanted.get(name)) for name, array in arrays.items()}
         except CommandError as error:
             problems += error.problems
     if problems:
@@ -60,8 +60,11 @@ def _without_image(arguments: Sequence[str], pixels: Pixels) -> list[str]:
     return [f"{rule} (found {', '.join(arguments) or 'no file'}); give arrays as the model takes them, without this"]
 
 
-def _as_texts(array: Array) -> Array:
-    """Texts as Python's, which have no width in common."""
+def _typed(array: Array, wanted: Wanted | None) -> Array:
+    """Texts as Python's, which have no width in common; bytes that numpy.save wrote of a type of another library as
+    those of the input."""
+    if array.dtype.kind == "V" and wanted is not None and array.dtype.itemsize == wanted.dtype.itemsize:
+        return array.view(wanted.dtype)
     return array.astype(np.str_).astype(np.object_) if array.dtype.kind in "US" else array
 
 

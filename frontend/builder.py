@@ -51,20 +51,24 @@ class GraphBuilder:
         """What known arrays were made of, by `id`; see `packed.py`."""
         self._inputs: list[str] = []
         self._outputs: list[tuple[str, SSAValue]] = []
+        self._borders: tuple[list[str], list[str]] = [], []
 
-    def input(self, name: str, shape: Sequence[int], element: Attribute = f32) -> SSAValue:
-        """The next argument of the function."""
+    def input(self, name: str, shape: Sequence[int], element: Attribute = f32, border: str = "") -> SSAValue:
+        """The next argument of the function. `border`: the type that callers see, if `element` is not that."""
         self._inputs.append(name)
+        self._borders[0].append(border)
         return self.block.insert_arg(TensorType(element, shape), len(self.block.args))
 
     def host_input(self, name: str, kind: HostType) -> SSAValue:
         """The next argument of the function, a value that only the CPU holds."""
         self._inputs.append(name)
+        self._borders[0].append("")
         return self.block.insert_arg(HostValueType.of(kind), len(self.block.args))
 
-    def output(self, name: str, value: SSAValue) -> None:
-        """The next result of the function."""
+    def output(self, name: str, value: SSAValue, border: str = "") -> None:
+        """The next result of the function. `border`: the type that callers see, if the value's is not that."""
         self._outputs.append((name, value))
+        self._borders[1].append(border)
 
     @property
     def outputs(self) -> list[SSAValue]:
@@ -122,4 +126,7 @@ class GraphBuilder:
         function = FuncOp("main", signature, Region(self.block))
         function.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in self._inputs])
         function.attributes["output_names"] = ArrayAttr([StringAttr(name) for name, _ in self._outputs])
+        for side, borders in zip(("input", "output"), self._borders, strict=True):
+            if any(borders):
+                function.attributes[f"{side}_borders"] = ArrayAttr([StringAttr(border) for border in borders])
         return ModuleOp([function, *self.functions])

@@ -1,7 +1,7 @@
 """Floats of 8 bits and integers of fewer: inside a graph they are f32, and bytes in the range of their type.
 
-They stand between nodes, as in a model that was quantised to them; the border of the device, and that of a part for the
-CPU, has no such types.
+They stand between nodes, as in a model that was quantised to them, and callers see them; the border of a part for the
+CPU has no such types.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ FEW_BITS: Mapping["np.dtype[Any]", type[np.integer[Any]]] = {
 }
 """Integers that have no place of their own in memory, and the bytes that hold them."""
 INNER = (*DTYPES, *FEW_BITS)
-"""Types of values that only pass between nodes of the device."""
+"""Types of values that the device holds as others."""
 
 assert [dtype.name for dtype in DTYPES] == list(FORMATS)
 assert all(ml_dtypes.finfo(dtype).max == FORMATS[dtype.name].most for dtype in DTYPES)
@@ -42,6 +42,11 @@ def inner_type(code: int) -> "np.dtype[Any] | None":
         return None
     found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
     return found if found in INNER else None
+
+
+def holder(kind: "np.dtype[Any]") -> "np.dtype[Any]":
+    """The type that holds the values of one of `INNER`."""
+    return np.dtype(FEW_BITS.get(kind, np.float32))
 
 
 def rounded(node: Node, x: SSAValue, kind: "np.dtype[Any]", scale: SSAValue | None = None) -> SSAValue:

@@ -7,15 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from shlex import quote
+from typing import Any
 
+import numpy as np
 import onnx
 from onnx import TensorProto
 from xdsl.ir import Attribute
 
+from ..dialects.graph.constants import ELEMENTS as CONSTANTS
 from ..dialects.graph.host_model import type_text
 from ..dialects.graph.op import bf16, f16, f32, i1, i8, i16, i32, i64, u8, u16, u32, u64
 from ..runtime.cpu import HostType
 from ..runtime.problem import Kind, Problem
+from .float8 import holder, inner_type
 
 ELEMENTS: Mapping[int, Attribute] = {
     TensorProto.FLOAT: f32,
@@ -39,12 +43,16 @@ MOST_ELEMENTS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input with a static shape; or one of a type that only the CPU holds, which has no `element`."""
+    """An input with a static shape; or one of a type that only the CPU holds, which has no `element`.
+
+    `inner`: the type that callers see, where the device holds another one, the `element`.
+    """
 
     name: str
     shape: tuple[int, ...]
     element: Attribute | None
     host: HostType | None = None
+    inner: np.dtype[Any] | None = None
 
 
 def read_inputs(
@@ -91,11 +99,12 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bo
         found = info.type.WhichOneof("value")
         return Problem(f"{info.name}: an input is a tensor (found {found}); export the model without it", Kind.DTYPE)
     kind = info.type.tensor_type
-    element = ELEMENTS.get(kind.elem_type)
+    inner = inner_type(kind.elem_type)
+    element = ELEMENTS.get(kind.elem_type) if inner is None else CONSTANTS[holder(inner)]
     if element is None and kept is None:
         numbers = TensorProto.DataType.items()
         found = next((name for name, number in numbers if number == kind.elem_type), f"type {kind.elem_type}")
-        rule = f"{info.name}: inputs hold f32, f16, bf16, integers or truth values"
+        rule = f"{info.name}: inputs hold floats of at most 32 bits, integers or truth values"
         return Problem(f"{rule} (found {found}); convert the model", Kind.DTYPE)
     dims = declared_extents(info)
     if dims is None:
@@ -114,7 +123,8 @@ def read_input(info: onnx.ValueInfoProto, wanted: Sequence[int] | None, host: bo
         size = "×".join(map(str, found))
         rule = f"{info.name}: an input has at most 2^40 elements (found {size})"
         return Problem(f"{rule}; take smaller sizes", Kind.MEMORY)
-    return Input(info.name, found, element, HostType(type_text(info.type), found) if element is None else None)
+    host_kind = HostType(type_text(info.type), found) if element is None else None
+    return Input(info.name, found, element, host_kind, inner)
 
 
 def _on_host(info: onnx.ValueInfoProto) -> HostType | None:

@@ -185,14 +185,14 @@ class _Import:
             assert item.host is not None
             self._values[name] = self.builder.host_input(name, item.host)
             return
-        value = self.builder.input(name, shape, kind)
+        value = self.builder.input(name, shape, kind, item.inner.name if item.inner else "")
         if 0 in shape:
-            self._values[name] = np.zeros(shape, NUMPY[kind])
+            self._values[name] = np.zeros(shape, item.inner or NUMPY[kind])
             return
         with self.builder.at(name):
             self._values[name] = inner = self.builder(CastOp, value, element=i32) if kind in BORDER else value
-        if NUMPY[kind] in TAGGED:
-            self.tags[inner] = NUMPY[kind]
+        if (seen := item.inner or NUMPY[kind]) in TAGGED:
+            self.tags[inner] = seen
 
     def add_known(self, constants: Mapping[str, Array]) -> None:
         """Inputs that are bound."""

@@ -15,13 +15,13 @@ from ..runtime.border import too_wide
 from ..runtime.cpu import HostError
 from ..runtime.problem import Kind, Problem
 from .builder import GraphBuilder
-from .float8 import INNER
+from .float8 import INNER, holder
 from .hosting import Hosting, element_types
 from .inputs import ELEMENTS
 from .listed import Listed
 from .node import Value
 
-RULE, CONVERT = "outputs hold f32, f16, bf16, integers or truth values", "convert the model"
+RULE, CONVERT = "outputs hold floats of at most 32 bits, integers or truth values", "convert the model"
 
 
 class Outputs:
@@ -42,8 +42,13 @@ class Outputs:
 
     def add(self, info: onnx.ValueInfoProto, value: Value) -> Problem | None:
         """A result, unless it is of a type that none is of; integers of the border get theirs here."""
-        if isinstance(value, SSAValue) and self._tags.get(value) in INNER:
-            return _of_no_type(info.name, self._tags[value])
+        kind = self._tags.get(value) if isinstance(value, SSAValue) else value.dtype
+        if kind is not None and kind in INNER:
+            held = value if isinstance(value, SSAValue) else constant(value.astype(holder(kind)), self._builder.weights)
+            with self._builder.at(info.name):
+                value = held if isinstance(held, SSAValue) else self._builder.insert(held).results[0]
+            self._builder.output(info.name, value, kind.name)
+            return None
         with self._builder.at(info.name):
             try:
                 held = self._held(info.name, value)

@@ -27,8 +27,9 @@ INPUTS, OUTPUTS = "input_borders", "output_borders"
 @dataclass(frozen=True)
 class Border(ModulePass):
     """Integers of 64 and of 16 bits stop at the border: inside, an input or output of i64 is i32, which the runtime
-    converts with a check of the range. An output that is a constant is copied, so that every output has a place of its
-    own; one without elements needs none.
+    converts with a check of the range. Types that the frontend has named stay named: those of 8 bits and fewer that
+    f32 or bytes stand for. An output that is a constant is copied, so that every output has a place of its own; one
+    without elements needs none.
 
         func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
           %0 = graph.cast %x : (tensor<4xi64>) -> tensor<4xi32>
@@ -60,8 +61,8 @@ def _narrow(main: FuncOp, weights: WeightStore) -> None:
     assert last is not None
     for argument in list(block.args):
         _keep_on_host(argument)
-    main.attributes[INPUTS] = _names(block.args)
-    main.attributes[OUTPUTS] = _names(last.operands)
+    for key, values in ((INPUTS, list(block.args)), (OUTPUTS, list(last.operands))):
+        main.attributes[key] = _names(values, main.attributes.get(key))
     for argument in list(block.args):
         if not is_host(argument) and element(argument) in BORDER:
             _narrow_value(argument)
@@ -157,5 +158,10 @@ def _insert(op: GraphOp, like: Operation, last: Operation) -> SSAValue:
     return op.results[0]
 
 
-def _names(values: Sequence[SSAValue]) -> Attribute:
-    return ArrayAttr([StringAttr(str(host_type(v)) if is_host(v) else dtype_name(v)) for v in values])
+def _names(values: Sequence[SSAValue], given: Attribute | None) -> Attribute:
+    """The types that callers see: those that are given, else those of the values."""
+    found = [str(host_type(v)) if is_host(v) else dtype_name(v) for v in values]
+    if isinstance(given, ArrayAttr):
+        seen = [item.data if isinstance(item, StringAttr) else "" for item in given]
+        found = [border or own for border, own in zip(seen, found, strict=True)]
+    return ArrayAttr([StringAttr(name) for name in found])

@@ -6,6 +6,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal, get_args
 
+import ml_dtypes
 import numpy as np
 
 from .cpu import HOST, HostType
@@ -36,8 +37,12 @@ BORDERS: Mapping[str, tuple[str, ...]] = {
     "uint32": ("i32",),
     "uint64": ("i32",),
     "bool": ("b8",),
+    **dict.fromkeys(("int4", "int2"), ("i8",)),
+    **dict.fromkeys(("uint4", "uint2"), ("u8",)),
+    **dict.fromkeys((f"float8_{form}" for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")), ("f32",)),
 }
-"""Element types of ONNX that a caller passes, as numpy calls them, and the device's types that may stand for each."""
+"""Element types of ONNX that a caller passes, as numpy or ml_dtypes call them, and the device's types that may stand
+for each."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ class Tensor:
         """The element type that callers see; `object` for texts, sequences and the like."""
         if self.is_host:
             return self.host_type.dtype or np.dtype(np.object_)
-        return np.dtype(self.border) if self.border != "bfloat16" else DType.BF16.numpy
+        return np.dtype(getattr(ml_dtypes, self.border, self.border))
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "an operator that is not supported": (models.one("NonZero", (3, 50)), "node: the device does not run NonZero"),
     "double": (
         lambda: node_model("Relu", [zeros(3).astype(np.float64)]),
-        "x0: inputs hold f32, f16, bf16, integers or truth values .found DOUBLE.; convert the model",
+        "x0: inputs hold floats of at most 32 bits, integers or truth values .found DOUBLE.; convert the model",
     ),
 }  # fmt: skip
 

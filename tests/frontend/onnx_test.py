@@ -241,7 +241,7 @@ I64 = np.int64
         (node_model("Gelu", [X], {"approximate": "none?"}, 20), "GELU is the exact one"),
         (node_model("Cast", [X], {"to": TensorProto.DOUBLE}), "(found a cast to DOUBLE)"),
         (node_model("Conv", [X], {}, 17, [np.ones((2, 3, 2, 2), np.float32)]), "(found 2 channels,"),
-        (node_model("Abs", [X.astype(np.float64)]), "x0: inputs hold f32, f16"),
+        (node_model("Abs", [X.astype(np.float64)]), "x0: inputs hold floats of at most 32 bits"),
         (
             node_model("Gather", [X], {"axis": 2}, 17, [np.array([0, 99])]),
             "an index lies in [-4, 4) (found 99)",
