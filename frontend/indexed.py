@@ -29,6 +29,8 @@ COMBINE: Mapping[str, tuple[type[GraphOp], type[GraphOp], float]] = {
 """What a scatter with a reduction does to the updates of one place, and to x; and what changes nothing."""
 MOST_COMPARED = 1 << 20
 """Elements that are compared with all places; more that go by rows are added by a product."""
+MOST_PAIRS = 1 << 28
+"""Of an index and a place; the CPU goes through more of them sooner."""
 
 
 # scatters -------------------------------------------------------------------------------------------------------------
@@ -77,8 +79,13 @@ def _combined(node: Node, x: SSAValue, indices: SSAValue, updates: SSAValue, axi
         raise ShapeError(f"there is an update of x's type for each index (found {updates.type} and {indices.type})")
     reduce, combine, neutral = COMBINE[reduction]
     nothing = node.materialize(_neutral(NUMPY[kind], kind in FLOATS, neutral))
-    rows = _rows(indices) if axis == 0 and reduction == "add" and kind in FLOATS else None
-    if rows is not None and math.prod(shape(indices)) * size[0] > MOST_COMPARED:
+    by_row = _rows(indices) if axis == 0 and reduction == "add" and kind in FLOATS else None
+    compared = math.prod(shape(indices)) * size[axis]
+    rows = by_row if compared > MOST_COMPARED else None
+    pairs = compared if rows is None else shape(indices)[0] * size[0]
+    if pairs > MOST_PAIRS:
+        raise InferError(f"at most {MOST_PAIRS:,} pairs of an index and a place are compared (found {pairs:,})")
+    if rows is not None:
         found = _added(node, rows, updates, size[0])
     else:
         places = node.materialize(along(np.arange(size[axis], dtype=np.int32), axis + 1, len(size) + 1))

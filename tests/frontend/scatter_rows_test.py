@@ -81,3 +81,9 @@ def test_indices_of_elements_are_compared() -> None:
     found, wanted = run(made, {"x": X, "u": U})
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
     assert "graph.matmul" not in ops(made)
+
+
+def test_the_cpu_goes_through_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexed, "MOST_PAIRS", PLACES * ROWS - 1)
+    (part,) = stepwell.compile(EXPANDED, target="tiny").host
+    assert part.nodes[-1].reason == "at most 359 pairs of an index and a place are compared (found 360)"
