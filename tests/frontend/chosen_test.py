@@ -37,7 +37,8 @@ SUMMED = "index = Unsqueeze(tokens, last) y = ScatterND <reduction = "
 def model(*parts: str, output: str = "float[5,8] y", opset: int = 18) -> onnx.ModelProto:
     inputs = "float[5,8] x, bool[2,5] mask, float[5,2] gates"
     text = " ".join(parts)
-    return text_model(text, inputs, output, opset, **{n: v for n, v in CONSTANTS.items() if n in text})
+    used: dict[str, Any] = {name: value for name, value in CONSTANTS.items() if name in text}
+    return text_model(text, inputs, output, opset, **used)
 
 
 def feeds(mask: Array = MASK) -> dict[str, Array]:

@@ -22,7 +22,7 @@ INDEX = RNG.integers(-PLACES, PLACES, ROWS)
 
 def model(text: str, update: str = "float[40,5]", **constants: Array) -> onnx.ModelProto:
     last = {"last": np.array([-1]), "size": np.array([ROWS, WIDTH])}
-    used = {name: value for name, value in (last | constants).items() if name in text}
+    used: dict[str, Any] = {name: value for name, value in (last | constants).items() if name in text}
     inputs = f"float[9,5] x, {update} u" + ("" if "index" in used else ", int64[40] index")
     return text_model(text, inputs, "float[9,5] y", **used)
 

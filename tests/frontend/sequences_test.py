@@ -30,7 +30,7 @@ CONSTANTS = {
 
 
 def model(text: str, outputs: str, more: str = "") -> onnx.ModelProto:
-    used = {name: value for name, value in CONSTANTS.items() if name in text}
+    used: dict[str, Any] = {name: value for name, value in CONSTANTS.items() if name in text}
     return text_model(text, f"float[2,7,2] x, int64[7,2] i{more}", outputs, **used)
 
 
