@@ -198,7 +198,7 @@ class _Run:
         return _Run(function, self._weights, self._run, self._launch).function(operands, None)
 
     def _loop(self, op: LoopOp, operands: Sequence[Array]) -> Sequence[Array]:
-        """The last states, and the rows of all steps."""
+        """The last states, and the rows of all steps; those of steps that there are none of are 0."""
         values = dict(zip(op.operands, operands, strict=True))
         states, rest = [values[v] for v in op.first_states], [values[v] for v in op.rest]
         most = None if op.count is None else int(values[op.count].reshape(-1)[0])
@@ -210,7 +210,11 @@ class _Run:
             states = given[: len(states)]
             rows.append(given[len(states) :])
             going, step = bool(found.reshape(-1)[0]), step + 1
-        return [*states, *(np.stack(of_all) for of_all in zip(*rows, strict=True))]
+        whole = [self._convert(np.zeros(shape(value), NUMPY[element(value)])) for value in op.results[len(states) :]]
+        for place, made in enumerate(rows):
+            for tensor, row in zip(whole, made, strict=True):
+                tensor[place] = row
+        return [*states, *whole]
 
     def _weight(self, op: WeightOp) -> Array:
         return self._store(op).get(op.handle.data)

@@ -55,7 +55,7 @@ def bagged(node: Node, around: Around) -> Sequence[Value] | None:
         return None
     try:
         bags = _Body(node.attributes["body"], node, around).bags()
-    except (_Other, IndexError, KeyError):
+    except (_Other, AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
     names = [bags.table, bags.indices, bags.starts, bags.ends, *([bags.weights] if bags.weights else [])]
     values = [around.value(name, node.name) for name in names]

@@ -11,6 +11,7 @@ nodes alone; the importer asks `Chosen` at the two ends.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -53,6 +54,8 @@ class Extents:
 
 
 Kind = Rows | Extents
+_MALFORMED = (AttributeError, IndexError, TypeError, ValueError)
+"""What a node or a tensor that breaks a rule of ONNX may raise; the importer says so when it comes to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,13 @@ class Walk:
 
     def step(self, node: onnx.NodeProto) -> None:
         """What a node makes of rows."""
-        if node.op_type == "NonZero" and node.domain in ("", AI_ONNX) and node.input[0] not in self.kinds:
+        alone = len(node.input) == len(node.output) == 1 and node.input[0] not in self.kinds
+        if node.op_type == "NonZero" and node.domain in ("", AI_ONNX) and alone:
             self.kinds[node.output[0]] = Rows(node.output[0], 1, is_place=True)
             return
         met = [self.kinds[name] for name in (*node.input, *captured(node)) if name in self.kinds]
         sources = {kind.source for kind in met}
-        if not sources:
+        if not sources or not node.output:
             return
         try:
             if (
@@ -98,7 +102,7 @@ class Walk:
             found = RULES[node.op_type](
                 self, node, {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             )
-        except (Unfit, KeyError, IndexError, TypeError):
+        except (Unfit, KeyError, *_MALFORMED):
             self.unfit |= sources
             return
         if isinstance(found, End):
@@ -361,11 +365,11 @@ def plan(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> tuple[dict[
     for node in nodes:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
             tensors[node.output[0]] = node.attribute[0].t
-    values = {
-        name: onnx.numpy_helper.to_array(tensor)
-        for name, tensor in tensors.items()
-        if prod(tensor.dims) <= MOST_SMALL and tensor.data_location != tensor.EXTERNAL
-    }
+    values: dict[str, Array] = {}
+    for name, tensor in tensors.items():
+        if 0 <= prod(tensor.dims) <= MOST_SMALL and tensor.data_location != tensor.EXTERNAL:
+            with suppress(*_MALFORMED):
+                values[name] = onnx.numpy_helper.to_array(tensor)
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", AI_ONNX)), default=0)
     walk = Walk(_ranks(model, set(values)), values, opset)
     for node in nodes:

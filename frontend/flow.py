@@ -2,6 +2,7 @@
 module (`dialects/graph/flow.py`)."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from ..dialects.graph.arithmetic import SubOp
+from ..dialects.graph.arithmetic import AddOp, SubOp
 from ..dialects.graph.constants import ELEMENTS
 from ..dialects.graph.flow import IfOp, LoopOp
 from ..dialects.graph.gather import GatherOp
@@ -33,6 +34,8 @@ from .unroll import Growth, Results, scanned_by
 
 GROWS = "the number of its rows is known at run time"
 """Why the CPU holds a result."""
+MOST_ROOM = 1 << 24
+"""Elements of rows of which a run may leave some."""
 
 
 class Mark(NamedTuple):
@@ -288,12 +291,18 @@ def loop(node: Node, scope: Scope) -> Results:
     always = (isinstance(tested, np.ndarray) and bool(tested.reshape(-1)[0])) or tested is going
     endless = count is None or (isinstance(count, np.ndarray) and int(count.reshape(-1)[0]) > INT32.max)
     certain = always and not isinstance(count, SSAValue) and not isinstance(condition, SSAValue) and not endless
-    steps = int(count.reshape(-1)[0]) if isinstance(count, np.ndarray) and certain else 0
-    if steps < 1:
-        outputs = [*outputs[: len(first)], *repeated.grow(outputs[len(first) :])]
+    steps = int(count.reshape(-1)[0]) if isinstance(count, np.ndarray) and not endless else 0
+    rows = outputs[len(first) :]
+    if not certain and repeated.fits(rows, steps):
+        outputs = [*outputs[: len(first)], repeated.counted(), *rows]
+    elif steps < 1 or not certain:
+        steps, outputs = 0, [*outputs[: len(first)], *repeated.grow(rows)]
     most, first_test = (None if v is None else node.materialize(v) for v in (None if endless else count, condition))
     growths = [Growth(0, False)] * (len(outputs) - repeated.states)
-    return repeated.end(most, first_test, tested, outputs, growths, steps)
+    results = repeated.end(most, first_test, tested, outputs, growths, steps)
+    if steps < 1 or certain:
+        return results
+    return [*results[: len(first)], *repeated.cut(results[len(first)], results[len(first) + 1 :])]
 
 
 def scan(node: Node, scope: Scope) -> Results:
@@ -338,6 +347,35 @@ class Repeated:
     def states(self) -> int:
         """How many states there are."""
         return len(self._first)
+
+    def fits(self, rows: Sequence[Value], steps: int) -> bool:
+        """Whether the device has room for a row of each of `steps` steps, of which a run makes the first."""
+        made = [value for value in rows if isinstance(value, SSAValue) and not is_host(value)]
+        size = sum(prod(shape(value)) for value in made)
+        return (
+            len(made) == len(rows) > 0
+            and self._scope.hosting is not None
+            and self._node.opset >= 10
+            and 0 < steps * size <= MOST_ROOM
+        )
+
+    def counted(self) -> SSAValue:
+        """A further state, the number of steps; what it is after a step."""
+        self._first.append(self._node.materialize(np.zeros((), np.int32)))
+        before = self.function.insert_input(TensorType(i32, []), len(self.inputs))
+        self.inputs.append(before)
+        with self.function.open():
+            return self._node.emit(AddOp, before, self._node.materialize(np.array(1, np.int32)), element=i32)
+
+    def cut(self, count: SSAValue, rows: Sequence[SSAValue]) -> list[SSAValue]:
+        """The rows that there are."""
+        hosting, names = self._scope.hosting, self._node.proto.output[-len(rows) :]
+        assert hosting is not None
+        try:
+            named = [(value, name or self._node.name) for value, name in zip(rows, names, strict=True)]
+            return [hosting.first_of(value, count, name, GROWS) for value, name in named]
+        except HostError as error:
+            raise InferError(f"results that grow can be held by the CPU (found {error})") from None
 
     def grow(self, rows: Sequence[Value]) -> list[SSAValue]:
         """Further states, held by the CPU: from none on, each step appends a row. What they are after a step."""

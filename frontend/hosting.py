@@ -112,6 +112,18 @@ class Hosting:
         (more,) = self._insert(proto, name, {"rows": rows, "one": one}, {}, reason)
         return more
 
+    def first_of(self, rows: SSAValue, count: SSAValue, name: str, reason: str) -> SSAValue:
+        """As many rows of a tensor as a run counts. Raises `HostError`."""
+        counted = self.on_host(count, "")
+        proto = onnx.helper.make_node("Reshape", ["count", "one"], ["end"])
+        (end,) = self._insert(proto, name, {"count": counted}, {"one": np.ones(1, np.int64)}, reason)
+        proto = onnx.helper.make_node("Slice", ["rows", "start", "end"], ["kept"])
+        whole = self.on_host(rows, name)
+        kind = HostType(host_type(whole).kind, (-1, *shape(rows)[1:]))
+        computed, known = {"rows": whole, "end": end}, {"start": np.zeros(1, np.int32)}
+        (kept,) = self._insert(proto, name, computed, known, reason, [kind])
+        return kept
+
     def sequence(self, listed: Listed, name: str) -> SSAValue:
         """A list as a sequence. Raises `HostError`."""
         computed, known = self._parted({f"{name}.{place}": value for place, value in enumerate(listed.values)})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ..dialects.graph.arithmetic import AddOp, EqOp, LtOp, MaxOp, MinOp, ModOp, MulOp, SubOp
+from ..dialects.graph.arithmetic import AddOp, AndOp, EqOp, LtOp, MaxOp, MinOp, ModOp, MulOp, NotOp, SubOp
 from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.contract import MatMulOp
 from ..dialects.graph.elementwise import CastOp, WhereOp
@@ -15,7 +15,7 @@ from ..dialects.graph.gather import GatherOp, ScatterElementsOp, ScatterNDOp
 from ..dialects.graph.op import FLOATS, GraphOp, InferError, ShapeError, element, i1, i32, shape, u8
 from ..dialects.graph.properties import ints
 from ..dialects.graph.reduce import ReduceMaxOp, ReduceMinOp, ReduceProdOp, ReduceSumOp
-from ..dialects.graph.views import ExpandOp, PadOp, ReshapeOp, TransposeOp, normal_axis
+from ..dialects.graph.views import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp, normal_axis
 from ..dialects.graph.windows import normal_window, window_from_onnx
 from .movement import along, framed
 from .node import Node, Value
@@ -27,6 +27,10 @@ COMBINE: Mapping[str, tuple[type[GraphOp], type[GraphOp], float]] = {
     "min": (ReduceMinOp, MinOp, math.inf),
 }
 """What a scatter with a reduction does to the updates of one place, and to x; and what changes nothing."""
+MOST_COMPARED = 1 << 20
+"""Elements that are compared with all places; more that go by rows are added by a product."""
+MOST_PAIRS = 1 << 28
+"""Of an index and a place; the CPU goes through more of them sooner."""
 
 AS_TRUTH = {"add": "max", "mul": "min"}
 """What reductions are of truth values."""
@@ -38,6 +42,11 @@ def scatter_elements(node: Node) -> Sequence[Value]:
     if node.attributes.get("reduction", "none") == "none":
         return [node.one(ScatterElementsOp)]
     x, indices, updates = (node.operand(index) for index in range(3))
+    given = node.given(1)
+    if isinstance(given, np.ndarray) and given.ndim > 1:
+        first = given[:, *[slice(1)] * (given.ndim - 1)]
+        if (given == first).all():
+            indices = node.emit(ExpandOp, node.materialize(first), shape=given.shape)
     return [_combined(node, x, indices, updates, normal_axis(node.attributes.get("axis", 0), len(shape(x))))]
 
 
@@ -76,17 +85,66 @@ def _combined(node: Node, x: SSAValue, indices: SSAValue, updates: SSAValue, axi
         means = node.with_attributes(reduction=AS_TRUTH[reduction]) if kind == i1 else node
         return node.emit(CastOp, _combined(means, wide[0], indices, wide[1], axis), element=kind)
     reduce, combine, neutral = COMBINE[reduction]
-    places = node.materialize(along(np.arange(size[axis], dtype=np.int32), axis + 1, len(size) + 1))
-    wide = [*shape(indices)[: axis + 1], 1, *shape(indices)[axis + 1 :]]
-    indices = _from_zero(node, indices, node.materialize(np.array(size[axis], np.int32)))
-    here = node.emit(EqOp, node.emit(ReshapeOp, indices, shape=wide), places, element=i1)
     nothing = node.materialize(_neutral(NUMPY[kind], kind in FLOATS, neutral))
-    candidates = node.emit(WhereOp, here, node.emit(ReshapeOp, updates, shape=wide), nothing, element=kind)
-    found = node.emit(reduce, candidates, axes=[axis], element=kind)
+    by_row = _rows(indices) if axis == 0 and reduction == "add" and kind in FLOATS else None
+    compared = math.prod(shape(indices)) * size[axis]
+    rows = by_row if compared > MOST_COMPARED else None
+    pairs = compared if rows is None else shape(indices)[0] * size[0]
+    if pairs > MOST_PAIRS:
+        raise InferError(f"at most {MOST_PAIRS:,} pairs of an index and a place are compared (found {pairs:,})")
+    if rows is not None:
+        found = _added(node, rows, updates, size[0])
+    else:
+        places = node.materialize(along(np.arange(size[axis], dtype=np.int32), axis + 1, len(size) + 1))
+        wide = [*shape(indices)[: axis + 1], 1, *shape(indices)[axis + 1 :]]
+        indices = _from_zero(node, indices, node.materialize(np.array(size[axis], np.int32)))
+        here = node.emit(EqOp, node.emit(ReshapeOp, indices, shape=wide), places, element=i1)
+        candidates = node.emit(WhereOp, here, node.emit(ReshapeOp, updates, shape=wide), nothing, element=kind)
+        found = node.emit(reduce, candidates, axes=[axis], element=kind)
     beyond = [n - m for n, m in zip(size, shape(found), strict=True)]
     if any(beyond):
         found = framed(node, found, [0] * len(size), beyond, nothing)
     return node.emit(combine, x, found, element=kind)
+
+
+def _rows(indices: SSAValue) -> SSAValue | None:
+    """The place of each row, [rows, 1], if all elements of a row go to one."""
+    rank = len(shape(indices))
+    if rank == 1:
+        return indices
+    made = indices.owner
+    if not isinstance(made, ExpandOp):
+        return None
+    size = (1,) * (rank - len(shape(made.x))) + tuple(shape(made.x))
+    return made.x if size[0] == shape(indices)[0] and set(size[1:]) <= {1} else None
+
+
+def _added(node: Node, rows: SSAValue, updates: SSAValue, extent: int) -> SSAValue:
+    """Sums of rows by place: a product with what says which row goes where. What is no finite number is counted on its
+    own, since its product with 0 is none."""
+    kind, count = element(updates), shape(updates)[0]
+    inner = math.prod(shape(updates)[1:])
+    column = _from_zero(
+        node, node.emit(ReshapeOp, rows, shape=[1, count]), node.materialize(np.array(extent, np.int32))
+    )
+    places = node.materialize(np.arange(extent, dtype=np.int32).reshape(extent, 1))
+    here = node.emit(CastOp, node.emit(EqOp, column, places, element=i1), element=kind)
+    table = node.emit(ReshapeOp, updates, shape=[count, inner])
+    zero, most = (node.materialize(np.array(value, NUMPY[kind])) for value in (0, math.inf))
+    least = node.materialize(np.array(-math.inf, NUMPY[kind]))
+    below, above = (node.emit(LtOp, *pair, element=i1) for pair in ((table, most), (least, table)))
+    finite = node.emit(WhereOp, node.emit(AndOp, below, above), table, zero, element=kind)
+    flags = [node.emit(CastOp, node.emit(NotOp, each), element=kind) for each in (below, above)]
+    sums = node.emit(MatMulOp, here, node.emit(ConcatOp, finite, *flags, axis=1))
+    total, high, low = (
+        node.emit(SliceOp, sums, starts=[start], ends=[start + inner], axes=[1]) for start in range(0, 3 * inner, inner)
+    )
+    is_high, is_low = (node.emit(LtOp, zero, each, element=i1) for each in (high, low))
+    nan = node.materialize(np.array(math.nan, NUMPY[kind]))
+    ends = node.emit(WhereOp, is_low, least, total, element=kind)
+    both = node.emit(WhereOp, is_low, nan, most, element=kind)
+    found = node.emit(WhereOp, is_high, both, ends, element=kind)
+    return node.emit(ReshapeOp, found, shape=[extent, *shape(updates)[1:]])
 
 
 def _neutral(dtype: np.dtype[Any], is_float: bool, value: float) -> np.ndarray[Any, Any]:

@@ -90,7 +90,8 @@ class LoopOp(HostBase):
     `states` first states, and what else the function takes.
 
     The function takes the number of the step, whether it goes on, the states and the rest, and gives whether it goes
-    on, the next states, and rows. The results are the last states, then of each row a tensor of those of all steps.
+    on, the next states, and rows. The results are the last states, then of each row a tensor of those of all steps;
+    what behind them no step has written means nothing.
     """
 
     name = "graph.loop"

@@ -359,6 +359,8 @@ class Body:
             raise NotTileable(
                 f"{op.name}: at most one dimension on each side of the reduced ones (found {len(before)}, {len(after)})"
             )
+        if not after:  # all rows at once, as columns are: one by one, each pays for the tree over its eight lanes
+            before, after = [], before
         # With nothing between them, reduced dimensions lie in the tile as one.
         three = [before[0] if before else None, reduced[-1] if reduced else None, after[0] if after else None]
         own = dict(zip(source.dims, source.buffer.strides, strict=False))

@@ -10,6 +10,7 @@ from onnx_models import text_model
 import stepwell
 from stepwell.driver.assess import assess
 from stepwell.runtime.artifact import load
+from stepwell.runtime.steps import HostCall, Repeat
 
 pytestmark = pytest.mark.xdist_group("device")
 W = np.array([0.5, 1, 2], np.float32)
@@ -55,6 +56,29 @@ def test_results_that_grow_by_data_are_held_by_the_cpu_and_made_by_the_device(na
     found = nodes_on_cpu(artifact)
     assert set(on_cpu) <= set(found)
     assert not [name for name in found if name.startswith(("Mul", "Neg", "Less", "Loop"))]
+
+
+@pytest.mark.parametrize("kind", ["float", "int64"])
+def test_the_device_has_room_for_the_rows_of_a_loop_of_few_steps(kind: str) -> None:
+    """As a decoder that stops by itself: the number of steps is bounded, and only rows that were made come out."""
+    row = {"float": "u = Neg(t)", "int64": "l = Cast <to = 7> (t) u = Add(l, l)"}[kind]
+    model = text_model(
+        f"""y, v = Loop (five, begin, x) <body = g (int64 i, bool ci, float[2,3] s) =>
+            (bool co, float[2,3] t, {kind}[2,3] u)
+            {{ t = Add(s, w) {row} m = ReduceMax <keepdims = 0> (t) co = Less(m, limit) }}> z = Identity(v)""",
+        "bool begin, float[2,3] x",
+        f"float[2,3] y, {kind}[k,2,3] z",
+        w=np.ones(3, np.float32),
+        five=np.array(5),
+        limit=np.array(4, np.float32),
+    )
+    for precision in ("fp32", "fp16"):
+        begun = ({"begin": np.array(True), "x": np.full((2, 3), start, np.float32)} for start in (-9, 0, 1, 3, 8))
+        none = {"begin": np.array(False), "x": X}
+        artifact = agree(model, *begun, none, precision=precision)
+        assert sorted({node.operator for part in artifact.host for node in part.nodes}) == ["Reshape", "Slice"]
+        (repeat,) = (step for step in artifact.plans[0].steps if isinstance(step, Repeat))
+        assert not any(isinstance(step, HostCall) for step in repeat.steps)
 
 
 def test_a_saved_loop_whose_results_grow_by_data(tmp_path: Path) -> None:

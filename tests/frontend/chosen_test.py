@@ -113,3 +113,14 @@ def test_what_hangs_on_the_number_of_rows_stays_on_the_cpu(reason: str) -> None:
         found, wanted = stepwell.run(artifact, feeds()), onnxruntime_run(made, feeds())
         for name, array in wanted.items():
             np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("operator", ["NonZero", "Split", "ScatterND", "Gather", "Squeeze", "Constant"])
+def test_nodes_that_break_rules_are_left_for_the_importer_to_tell(operator: str) -> None:
+    made = model(PLACES, EXPERT, GATED, f'{SUMMED}"add"> (nothing, index, updates)')
+    tensor = onnx.TensorProto(dims=[2], data_type=onnx.TensorProto.INT64, raw_data=b"\0")
+    made.graph.initializer.append(onnx.TensorProto(name="short", dims=[3], data_type=1, raw_data=b"\0"))
+    for name in ("", "NonZero_0:0"):
+        made.graph.node.append(onnx.NodeProto(op_type=operator, input=[name] * (name != "")))
+        made.graph.node.append(onnx.helper.make_node(operator, [name], [f"more{name}"], value=tensor))
+    plan(made, made.graph.node)
