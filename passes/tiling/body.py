@@ -360,7 +360,10 @@ class Body:
                 f"{op.name}: at most one dimension on each side of the reduced ones (found {len(before)}, {len(after)})"
             )
         # With nothing between them, reduced dimensions lie in the tile as one.
-        three = [before[0] if before else None, reduced[-1] if reduced else None, after[0] if after else None]
+        kept: list[int | None] = [before[0] if before else None, after[0] if after else None]
+        # Of what is kept, an instruction takes the inner dimension by vectors, the outer one row by row.
+        kept.sort(key=lambda d: 1 if d is None else self.dims[d].tile)
+        three = [kept[0], reduced[-1] if reduced else None, kept[1]]
         own = dict(zip(source.dims, source.buffer.strides, strict=False))
         out = dict(zip(target.dims, target.buffer.strides, strict=False))
         extents: list[Index] = [1 if d is None else self.dims[d].extent for d in three]
