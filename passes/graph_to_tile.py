@@ -30,7 +30,7 @@ from .tiling.operands import product_of
 from .tiling.product import Product
 from .tiling.recurrent import tile_recurrence
 from .tiling.vector import tile_vector
-from .tiling.whole_image import is_whole_sum, tile_whole_sum
+from .tiling.whole_image import is_whole_image, tile_whole_image
 from .tiling.window import tile_window
 
 
@@ -155,8 +155,8 @@ def _depthwise(name: str, region: Region, machine: Machine) -> tile.KernelOp:
 
 def _window(name: str, region: Region, machine: Machine) -> tile.KernelOp:
     image, kernel = image_of(region.ops[0]), region.ops[0].loops().kernel
-    if isinstance(kernel, Window) and is_whole_sum(image, kernel, machine.target):
-        return tile_whole_sum(name, region, image, machine)
+    if isinstance(kernel, Window) and is_whole_image(image, kernel, machine.target):
+        return tile_whole_image(name, region, image, machine)
     return tile_window(name, region, image, machine)
 
 

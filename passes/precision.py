@@ -98,9 +98,9 @@ class Precision(ModulePass):
     The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
     one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
     Under every policy these stay f32: places of samples and what is cast to i32, with what computes them of other
-    places (an image has more pixels than f16 has numbers between two of them), the scale of a range, what integers of 16 or 32 bits stand for and what is cast
-    from such, what was bytes and is rounded to bytes next, the gates of a recurrence, and what it gives if it rounds h
-    to bytes. What comes in as f32 and is rounded to integers of 16 bits is taken as it is.
+    places (between two numbers of f16 there may be pixels), the scale of a range, what integers of 16 or 32 bits stand
+    for and what is cast from such, what was bytes and is rounded to bytes next, the gates of a recurrence, and what it
+    gives if it rounds h to bytes. What comes in as f32 and is rounded to integers of 16 bits is taken as it is.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.
