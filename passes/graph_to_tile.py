@@ -16,6 +16,7 @@ from ..dialects.graph.packed import PackedMatMulOp
 from ..dialects.graph.pool import Window2DOp
 from ..dialects.graph.properties import ints
 from ..dialects.graph.recurrence import RecurrenceOp
+from ..dialects.loops import Window
 from .context import PassError, compile_context
 from .location import leaves
 from .tiling.body import Machine, NotTileable, Region
@@ -29,6 +30,7 @@ from .tiling.operands import product_of
 from .tiling.product import Product
 from .tiling.recurrent import tile_recurrence
 from .tiling.vector import tile_vector
+from .tiling.whole_image import is_whole_image, tile_whole_image
 from .tiling.window import tile_window
 
 
@@ -152,7 +154,10 @@ def _depthwise(name: str, region: Region, machine: Machine) -> tile.KernelOp:
 
 
 def _window(name: str, region: Region, machine: Machine) -> tile.KernelOp:
-    return tile_window(name, region, image_of(region.ops[0]), machine)
+    image, kernel = image_of(region.ops[0]), region.ops[0].loops().kernel
+    if isinstance(kernel, Window) and is_whole_image(image, kernel, machine.target):
+        return tile_whole_image(name, region, image, machine)
+    return tile_window(name, region, image, machine)
 
 
 _FORMS: dict[type[GraphOp], Callable[[str, Region, Machine], tile.KernelOp]] = {

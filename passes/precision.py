@@ -47,6 +47,15 @@ TABLES = frozenset({"graph.resample"})
 """They move elements like views, of their first operand."""
 EXACT = frozenset({"graph.grid_sample", "graph.quantize", "graph.requantize", "graph.dequantize", "graph.round_float"})
 """Their second operand, places or a scale, is f32, also by way of views."""
+PLACING = frozenset(
+    {
+        *("graph.add", "graph.sub", "graph.mul", "graph.div", "graph.affine", "graph.neg", "graph.abs", "graph.where"),
+        *("graph.max", "graph.min", "graph.clip", "graph.floor", "graph.ceil", "graph.round", "graph.cast"),
+        *("graph.exp", "graph.sigmoid", "graph.tanh", "graph.relu"),
+    }
+)
+"""What computes places in an image of others; a product of at most `MOST_COORDINATES` does too."""
+MOST_COORDINATES = 4
 MOST_STEPS = 255
 """Between a byte and its zero point."""
 ROUNDING = frozenset({"graph.quantize", "graph.dynamic_scale"})
@@ -90,10 +99,11 @@ class Precision(ModulePass):
     The way from an input to a logarithm of spectral powers (with an ε that f16 cannot hold), contractions included, is
     one too: their range is that of decibels, and quiet ones would drown in the rounding of loud ones.
     Under every policy these stay f32: masks that are added to the scores of a softmax, and the sums (so a row of which
-    every key is masked keeps its weights, and minus the largest f32 is no infinity), the scale of a range, what
-    integers of 16 or 32 bits stand for and what is cast from such, what was bytes and is rounded to bytes next, the
-    gates of a recurrence, and what it gives if it rounds h to bytes. What comes in as f32 and is rounded to integers of
-    16 bits is taken as it is.
+    every key is masked keeps its weights, and minus the largest f32 is no infinity), places of samples and what is cast
+    to i32, with what computes them of other places (between two numbers of f16 there may be pixels), the scale of a
+    range, what integers of 16 or 32 bits stand for and what is cast from such, what was bytes and is rounded to bytes
+    next, the gates of a recurrence, and what it gives if it rounds h to bytes. What comes in as f32 and is rounded to
+    integers of 16 bits is taken as it is.
     Operands of contractions are cast, biases stay f32, and inside a composite its own f32 edges appear when it is
     decomposed. Inputs and outputs of the model keep their types. `bf16` has the range of f32, so it needs no islands;
     `fp32` leaves everything as it is.
@@ -137,24 +147,20 @@ class _Typing:
     ctx: CompileContext
     low: Attribute
     islands: set[SSAValue] = field(default_factory=set[SSAValue])
-    spectra: set[Operation] = field(default_factory=set[Operation])
-    """Ops on the way from an input to a logarithm."""
-    masks: set[Operation] = field(default_factory=set[Operation])
-    """Ops of masks before a softmax."""
     casts: dict[tuple[SSAValue, Attribute], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Attribute], SSAValue]
     )
 
     def run(self, block: Block) -> None:
         body = list(block.ops)
+        kept = {inner for op in body if op.name == "graph.recurrence" for inner in _gates(op)}
+        kept |= masks_of_scores(body, self.ctx) | _places(body)
         if self.low == f16:
-            self.spectra = self._spectra(body)
-        self.masks = masks_of_scores(body, self.ctx)
-        gates = {inner for op in body if op.name == "graph.recurrence" for inner in _gates(op)}
+            kept |= self._spectra(body)
         for argument in block.args:
             self._enter(argument, block)
         for op in body:
-            if op in self.spectra or op in self.masks or op in gates:
+            if op in kept:
                 self._keep(op)
             elif isinstance(op, GraphOp):
                 self._type(op)
@@ -351,7 +357,8 @@ class _Typing:
     def _is_island(self, op: GraphOp) -> bool:
         if self.low != f16 or op.name in BOUNDED or _is_ratio(op, self.islands):
             return False
-        if op.name in WIDENING or any(operand in self.islands for operand in op.operands):
+        sources = op.operands[:1] if op.name == "graph.grid_sample" else op.operands  # elements, and not their places
+        if op.name in WIDENING or any(operand in self.islands for operand in sources):
             return True
         if op.name == "graph.mul" and op.operands[0] is op.operands[1]:
             return True
@@ -400,6 +407,28 @@ def _gates(op: Operation) -> set[Operation]:
             found.add(this)
             front += [operand.owner for operand in this.operands if element(operand) in (f32, i32)]
     return found
+
+
+def _places(body: Sequence[Operation]) -> set[Operation]:
+    """The ops that lead to places of samples and to what is cast to i32."""
+    found, wanted = set[Operation](), list[SSAValue]()
+    for op in body:
+        if op.name == "graph.grid_sample":
+            wanted.append(op.operands[1])
+        elif isinstance(op, CastOp) and element(op.x) in FLOATS and element(op.result) in (i32, i64):
+            wanted.append(op.x)
+    while wanted:
+        op = wanted.pop().owner
+        if op not in found and isinstance(op, GraphOp) and _is_placing(op):
+            found.add(op)
+            wanted += [operand for operand in op.operands if element(operand) in FLOATS]
+    return found
+
+
+def _is_placing(op: GraphOp) -> bool:
+    if op.name == "graph.matmul":
+        return shape(op.operands[0])[-1] <= MOST_COORDINATES
+    return isinstance(op, ViewOp | IndexedOp) or op.name in PLACING
 
 
 def _is_scale(op: ViewOp) -> bool:

@@ -359,10 +359,14 @@ class Body:
             raise NotTileable(
                 f"{op.name}: at most one dimension on each side of the reduced ones (found {len(before)}, {len(after)})"
             )
-        if not after:  # all rows at once, as columns are: one by one, each pays for the tree over its eight lanes
-            before, after = [], before
+        # Of what is kept, an instruction takes the inner dimension by vectors, the outer one row by row, each of which
+        # pays for the tree over its eight lanes.
+        outer, inner = sorted(
+            (before[0] if before else None, after[0] if after else None),
+            key=lambda d: 1 if d is None else self.dims[d].tile,
+        )
         # With nothing between them, reduced dimensions lie in the tile as one.
-        three = [before[0] if before else None, reduced[-1] if reduced else None, after[0] if after else None]
+        three = [outer, reduced[-1] if reduced else None, inner]
         own = dict(zip(source.dims, source.buffer.strides, strict=False))
         out = dict(zip(target.dims, target.buffer.strides, strict=False))
         extents: list[Index] = [1 if d is None else self.dims[d].extent for d in three]

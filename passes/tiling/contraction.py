@@ -267,11 +267,13 @@ def contract(
     levels: int,
     step: Step,
     grid: Grid | None = None,
+    segment: int = SEGMENT,
 ) -> Buffer:
     """The loops over k inside `levels` open loops; returns the accumulator in L0C. Chunks are those of `grid`, each
-    met by the segments that have a part of it, or begin with their segment."""
+    met by the segments that have a part of it, or begin with their segment. `segment`: all of k, where the sum is of no
+    segments."""
     sums = "i32" if step.dtype in ("i8", "u8") else "f32"
-    if depth <= SEGMENT:
+    if depth <= segment:
         total = k.alloc(step.shape, sums, "l0c", 2)
         k1 = k0 if levels + 2 > LEVELS else k1
         if grid and stream:
