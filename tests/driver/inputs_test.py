@@ -5,6 +5,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from PIL import Image
@@ -33,6 +34,16 @@ def test_alpha_is_laid_over_white(tmp_path: Path) -> None:
     image = Image.fromarray(np.array([[[10, 20, 30, 255], [10, 20, 30, 0], [0, 0, 0, 128]]], np.uint8), "RGBA")
     image.save(tmp_path / "a.png")
     assert png.read(tmp_path / "a.png").tolist() == [[[10, 20, 30], [255, 255, 255], [127, 127, 127]]]
+
+
+@pytest.mark.parametrize("name", ["int4", "float8_e4m3fn", "bfloat16"])
+def test_files_of_types_that_numpy_has_not(tmp_path: Path, name: str) -> None:
+    """numpy.save writes their bytes and not their type."""
+    array = np.array([1, -2, 3]).astype(getattr(ml_dtypes, name))
+    np.save(tmp_path / "x.npy", array)
+    found = read([f"x={tmp_path / 'x.npy'}"], {"x": Wanted(array.dtype, (3,))})["x"]
+    assert found.dtype == array.dtype
+    assert found.tolist() == array.tolist()
 
 
 @pytest.mark.parametrize("kind", range(5))
