@@ -64,7 +64,7 @@ def test_types_of_few_bits_come_in_and_go_out(
         helper.make_node("Identity", ["x"], ["same"]),
         helper.make_node("Identity", ["c"], ["known"]),
     ]
-    constants = [numpy_helper.from_array(np.float32([1]), "one"), helper.make_tensor("c", code, [2], [1, 1])]
+    constants = [numpy_helper.from_array(np.ones(1, np.float32), "one"), helper.make_tensor("c", code, [2], [1, 1])]
     results = [helper.make_tensor_value_info(name, code, None) for name in ("y", "moved", "same", "known")]
     graph = helper.make_graph(nodes, "one", [helper.make_tensor_value_info("x", code, [2, 3])], results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=11)
