@@ -29,6 +29,8 @@ from .report import OK, Report, names, plural, seconds, shape, size, table
 if TYPE_CHECKING:
     from .passmanager import Settings
 
+_BORDER = "inputs and outputs, as they are cast"
+"""Work of no node."""
 _MOST_NODES = 12
 
 
@@ -352,7 +354,7 @@ def _run_text(model: Model, outputs: Mapping[str, Array], agreements: list[Agree
         by_node += [((what,), cycles) for what, cycles in others.items() if cycles]
         by_node.sort(key=lambda item: -item[1])
         rows = [
-            (f"{cycles:,.0f}", f"{cycles / profile.cycles:.1%}", names(nodes))
+            (f"{cycles:,.0f}", f"{cycles / profile.cycles:.1%}", names(nodes) if nodes else _BORDER)
             for nodes, cycles in by_node[:_MOST_NODES]
         ]
         rest = f"\n  and {len(by_node) - _MOST_NODES} more; all with --json" if len(by_node) > _MOST_NODES else ""
@@ -392,7 +394,7 @@ def overflow_line(model: Model) -> str:
     """What overflowed, became NaN, or is an integer that 32 bits do not hold, by ONNX nodes."""
     sticky = model.sticky()
     floats = [
-        f"  {names(s.nodes)}: {plural(s.overflow, 'overflow')}, {plural(s.invalid, 'new NaN')}"
+        f"  {names(s.nodes) if s.nodes else _BORDER}: {plural(s.overflow, 'overflow')}, {plural(s.invalid, 'new NaN')}"
         for s in sticky
         if s.overflow or s.invalid
     ]

@@ -171,3 +171,14 @@ def test_a_shape_that_only_a_run_knows_is_shown_as_such(tmp_path: Path, capsys: 
 def test_a_shape_of_unknown_rank_is_none() -> None:
     tensor = Tensor("y", "host", (), "output", 0, "tensor(float)")
     assert (extents(tensor), form(tensor)) == (None, ("tensor(float)", "unknown"))
+
+
+def test_what_is_cast_at_the_border_is_no_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = parsed("g (float[3,8] x, float[8,4] w) => (float[3,4] y) { [act] t = Tanh(x) [product] y = MatMul(t, w) }")
+    onnx.save(model, tmp_path / "m.onnx")
+    np.savez(tmp_path / "x.npz", x=np.full((3, 8), -1e30, np.float32), w=np.ones((8, 4), np.float32))
+    command = ["run", str(tmp_path / "m.onnx"), "--input", str(tmp_path / "x.npz"), "--target", "tiny", "--profile"]
+    assert cli.main(command) == 0
+    told = capsys.readouterr().out
+    assert "overflowed:\n  inputs and outputs, as they are cast: 24 overflows, 0 new NaNs" in told
+    assert any(line.endswith("%  inputs and outputs, as they are cast") for line in told.splitlines())
