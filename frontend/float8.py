@@ -31,6 +31,7 @@ FEW_BITS: Mapping["np.dtype[Any]", type[np.integer[Any]]] = {
 """Integers that have no place of their own in memory, and the bytes that hold them."""
 INNER = (*DTYPES, *FEW_BITS)
 """Types of values that the device holds as others."""
+_BY_CODE: Mapping[int, "np.dtype[Any]"] = {onnx.helper.np_dtype_to_tensor_dtype(dtype): dtype for dtype in INNER}
 
 assert [dtype.name for dtype in DTYPES] == list(FORMATS)
 assert all(ml_dtypes.finfo(dtype).max == FORMATS[dtype.name].most for dtype in DTYPES)
@@ -38,10 +39,7 @@ assert all(ml_dtypes.finfo(dtype).max == FORMATS[dtype.name].most for dtype in D
 
 def inner_type(code: int) -> "np.dtype[Any] | None":
     """Of one of ONNX's numbers, if it is one of `INNER`."""
-    if code not in TensorProto.DataType.values():
-        return None
-    found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
-    return found if found in INNER else None
+    return _BY_CODE.get(code)
 
 
 def holder(kind: "np.dtype[Any]") -> "np.dtype[Any]":

@@ -27,6 +27,7 @@ from stepwell.driver.compilation import compiled_to, link, options_of
 from stepwell.driver.passmanager import Settings
 from stepwell.frontend.expansions import EXPANSIONS
 from stepwell.frontend.operators import TABLE
+from stepwell.frontend.sequences import SEQUENCES
 
 Array = NDArray[Any]
 _ALONE = "only in ONNX's cases of the operator so far: random attributes seldom fit"
@@ -37,6 +38,7 @@ LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(("AffineGrid", "CausalConvWithState", "Col2Im", "DeformConv", "LinearAttention"), _ALONE),
     **dict.fromkeys(("MaxUnpool", "QLinearConv", "RoiAlign", "TensorScatter"), _ALONE),
     **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), _ALONE),
+    **dict.fromkeys(SEQUENCES, "no arithmetic: lists of values, which no instruction touches"),
     "SimplifiedLayerNormalization": "as RMSNormalization",
     "CastLike": "drawn as Cast",
     "ConstantOfShape": "evaluated at import unless it is large",

@@ -63,7 +63,7 @@ CUTS: list[tuple[onnx.ModelProto, str, str, int]] = [
     (mlp(), "Gemm_2", "Relu_3,Gemm_4", 3),
     (small_cnn(), "Relu_2:0", "Add_9:0", 7),
     (small_cnn(), "Conv_13:0", "Mul_19:0", 6),
-    (BERT, "Add_1:0,Add_3:0", "Softmax_35:0", 8),
+    (BERT, "Add_1:0,Add_3:0,mask", "Softmax_35:0", 10),
     (BERT, "Add_41:0", "Add_69:0", 28),
 ]
 

@@ -5,10 +5,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from frontend.microsoft_test import INT32, RNG, Array, Case, agree, blocks, feeds, floats, model_of, wanted, whole
 from onnx import TensorProto, helper
 
 import stepwell
+
+from .microsoft_test import INT32, RNG, Array, Case, agree, blocks, feeds, floats, model_of, wanted, whole
 
 pytestmark = pytest.mark.xdist_group("device")
 

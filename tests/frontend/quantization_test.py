@@ -240,12 +240,10 @@ def test_the_last_window_of_a_pool_that_counts_padding(pads: list[int], count: i
 
 
 @pytest.mark.parametrize("kind", [ml_dtypes.int4, ml_dtypes.uint4])
-def test_constants_of_4_bits_go_to_the_cpu_with_their_node(kind: Any) -> None:
-    """The device gathers from blocks with constant scales alone."""
+def test_the_device_gathers_from_tables_of_4_bits_with_computed_scales(kind: Any) -> None:
     node = helper.make_node("GatherBlockQuantized", ["w", "i", "s"], ["y"], domain="com.microsoft", block_size=16)
     given = {"i": np.array([4, 0]), "s": np.random.default_rng(1).random((6, 2)).astype(np.float32)}
     made = model([node], given, {"w": (np.arange(192) % 7).reshape(6, 32).astype(kind)})
     made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    artifact = stepwell.compile(made, target="tiny", precision="fp32")
-    assert [host.operator for part in artifact.host for host in part.nodes] == ["GatherBlockQuantized"]
+    artifact = stepwell.compile(made, target="tiny", precision="fp32", host=False)
     np.testing.assert_array_equal(stepwell.run(artifact, given)["y"], onnxruntime_run(made, given)["y"])
