@@ -25,6 +25,7 @@ from ..dialects.graph.constants import NUMPY
 from ..dialects.graph.host import is_host
 from ..dialects.graph.host_model import captured
 from ..dialects.graph.op import InferError, element
+from ..dialects.graph.views import normal_axis
 from .model_file import Array
 from .node import AI_ONNX, Node, Value, size_of
 from .operators import apply
@@ -102,7 +103,7 @@ class Walk:
             found = RULES[node.op_type](
                 self, node, {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             )
-        except (Unfit, KeyError, *_MALFORMED):
+        except (Unfit, InferError, KeyError, *_MALFORMED):
             self.unfit |= sources
             return
         if isinstance(found, End):
@@ -133,7 +134,7 @@ class Walk:
     def axes(self, node: onnx.NodeProto, given: Mapping[str, Any], added: int = 0) -> list[int]:
         """Axes that an attribute or the second input says; of a result with `added` more."""
         found = given["axes"] if "axes" in given else self.numbers(node.input[1])
-        return [axis if axis >= 0 else axis + self.rank(node.input[0]) + added for axis in found]
+        return [normal_axis(axis, self.rank(node.input[0]) + added) for axis in found]
 
     def free(self, node: onnx.NodeProto, *, but: int) -> None:
         """No input but one has to do with rows."""
@@ -177,7 +178,7 @@ def _gather(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     if isinstance(kind := walk.kinds.get(data), Extents):
         walk.free(node, but=0)
         return kind
-    axis = axis if axis >= 0 else axis + walk.rank(data)
+    axis = normal_axis(axis, walk.rank(data))
     if index in walk.kinds:
         walk.free(node, but=1)
         rows = walk.places(index)
@@ -211,8 +212,7 @@ def _concat(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     extents = next((kind for kind in kinds if isinstance(kind, Extents)), None)
     if extents is not None:
         return extents
-    first, axis = walk.rows(node.input[0]), given["axis"]
-    axis = axis if axis >= 0 else axis + walk.rank(node.input[0])
+    first, axis = walk.rows(node.input[0]), normal_axis(given["axis"], walk.rank(node.input[0]))
     if any(kind != first for kind in kinds) or axis == first.axis:
         raise Unfit
     return first
@@ -222,7 +222,7 @@ def _along(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     """Along an axis that is not that of the rows."""
     walk.free(node, but=0)
     rows, axis = walk.rows(node.input[0]), given.get("axis", 0 if node.op_type == "Split" else -1)
-    axis = axis if axis >= 0 else axis + walk.rank(node.input[0])
+    axis = normal_axis(axis, walk.rank(node.input[0]))
     flat = node.op_type in ("Softmax", "LogSoftmax") and walk.opset < 13
     if axis == rows.axis or (axis < rows.axis and node.op_type != "Split") or flat:
         raise Unfit
@@ -254,7 +254,7 @@ def _slice(walk: Walk, node: onnx.NodeProto, given: Mapping[str, Any]) -> Kind:
     known = len(node.input) > 3 and node.input[3]
     starts = given["starts"] if "starts" in given else walk.numbers(node.input[1])
     axes = walk.numbers(node.input[3]) if known else given.get("axes", range(len(starts)))
-    if kind.axis in [axis if axis >= 0 else axis + walk.rank(node.input[0]) for axis in axes]:
+    if kind.axis in [normal_axis(axis, walk.rank(node.input[0])) for axis in axes]:
         raise Unfit
     return kind
 
